@@ -41,6 +41,14 @@ LONGEST_WORD = 96
 
 _SPACE = 0x20
 _BLANKS, _ONES, _HIGH = np.uint64(0x2020202020202020), np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
+INLINE = 4
+"""Ids of a word that its record has itself."""
+COUNT_BITS = 12
+COUNTED = (1 << COUNT_BITS) - 1
+"""A record's number of ids: at most three for each byte of a cached word."""
+
+_EVER = 1e15
+"""A limit that no sum reaches."""
 _SAFE = 0.99
 """Part of the margin that is used: the margin itself is computed in double precision."""
 
@@ -340,12 +348,55 @@ def cut_words(
     return filled
 
 
+@inlined
+def record_of(records: Longs, number: int, used: int, limit: float, out: Ints, first: int, last: int) -> None:
+    """Record that word ``number`` became ``out[first:last]`` as long as the sum before it is below ``limit``.
+
+    A record is four numbers, half a cache line: the limit, rounded down; where ids begin in the memo, and their count;
+    and the first four ids themselves, since few words have more.
+    """
+    count = last - first
+    at = 4 * number
+    records[at] = np.int64(math.floor(max(min(limit, _EVER), -1.0)))
+    records[at + 1] = used << COUNT_BITS | count
+    for half in range(2):
+        low = np.int64(out[first + 2 * half]) if 2 * half < count else np.int64(0)
+        high = np.int64(out[first + 2 * half + 1]) if 2 * half + 1 < count else np.int64(0)
+        records[at + 2 + half] = high << 32 | low
+
+
+@inlined
+def write_known(
+    records: Longs, number: int, memo: Ints, scores: Floats, before: np.float32, out: Ints, written: int
+) -> tuple[int, np.float32]:
+    """Write the ids of a cached word; return where they end, and the sum after them.
+
+    Four are always written, and the sum takes the scores of those that count: how many a word has is hard to predict.
+    """
+    at = 4 * number
+    count = records[at + 1] & COUNTED
+    total, nothing = before, before - before  # in the precision of the scores
+    if count <= INLINE:
+        for index in range(INLINE):
+            id = (records[at + 2 + (index >> 1)] >> (32 * (index & 1))) & 0xFFFFFFFF
+            out[written + index] = id
+            score = scores[id]
+            total = total + (score if index < count else nothing)
+        return written + count, total
+    first = records[at + 1] >> COUNT_BITS
+    for index in range(count):
+        id = np.int64(memo[first + index])
+        out[written + index] = id
+        total = total + scores[id]
+    return written + count, total
+
+
 @kernel
 def encode_pieces(
     data: Bytes, begins: Longs, ends: Longs, goes_on: bool, cut: int, escape: bool, end_id: int,
     trie: Ints, scores: Floats, unknown: int, unknown_score: np.float32, digits: int, byte_ids: Ints,
     merges: Longs, frozen: Ints, symbol_ids: Ints, symbol_lengths: Ints,
-    slots: ULongs, arena: Bytes, starts: Longs, records: Doubles, memo: Ints,
+    slots: ULongs, arena: Bytes, starts: Longs, records: Longs, memo: Ints,
     rounded: Floats, best: Doubles, second: Doubles, ids: Ints, starts_of: Ints, path: Ints, path_ends: Ints,
     path_scores: Floats, heap: Longs,
     out: Ints, document_ends: Longs, batch: Longs, keys: ULongs, position: Longs, sums: Floats,
@@ -353,8 +404,8 @@ def encode_pieces(
     """Encode normalised documents; words are cached while there is space.
 
     Unigram has an empty ``merges``, and a ``trie`` of all pieces; BPE a ``trie`` of single characters.
-    The cache is a string table; word number i became ``memo[first:last]``, and its record, ``records[4 * i:]``, has
-    first, last, the sum up to which they hold, and one to spare: one cache line, which is requested a batch ahead.
+    The cache is a string table; ``record_of`` says what it holds of each word. Records are requested a batch ahead, and
+    so are the ids of words that have many. out: with INLINE numbers to spare.
     position: [document, offset, ids written, words cached, 1 if the cache was too small, 1 after an unknown piece].
     sums: (1,), the sum so far in this document. Returns 0, or the length of a word that the scratch is too short for.
     """
@@ -365,15 +416,18 @@ def encode_pieces(
         for word in range(filled):
             key = word * 4
             start, stop = batch[key + 1], batch[key + 2]
+            number = np.int64(-1)
             if start < stop and stop - start <= LONGEST_WORD:
-                batch[key + 3] = find(slots, arena, starts, batch[key + 3], keys, key, data, start, stop)
-                prefetch(records, max(np.int64(slots[batch[key + 3] + 3] & ID_BITS) * 4 - 4, 0))
+                at = find(slots, arena, starts, batch[key + 3], keys, key, data, start, stop)
+                number = np.int64(slots[at + 3] & ID_BITS) - 1
+                prefetch(records, max(4 * number, 0))
+                if number < 0:
+                    number = -1 - at
+            batch[key + 3] = number
         for word in range(filled):
-            key = word * 4
-            start, stop = batch[key + 1], batch[key + 2]
-            if start < stop and stop - start <= LONGEST_WORD:
-                record = np.int64(slots[batch[key + 3] + 3] & ID_BITS) * 4 - 4
-                prefetch(memo, np.int64(records[record if record > 0 else 0]))
+            number = batch[word * 4 + 3]
+            if number >= 0 and records[4 * number + 1] & COUNTED > INLINE:
+                prefetch(memo, records[4 * number + 1] >> COUNT_BITS)
         for word in range(filled):
             key = word * 4
             start, stop = batch[key + 1], batch[key + 2]
@@ -388,18 +442,15 @@ def encode_pieces(
             cached = length <= LONGEST_WORD
             at = np.int64(0)
             if cached:
-                # The row was free or the word's own; if free, the same word may have been entered since, or another.
-                at = find(slots, arena, starts, batch[key + 3] >> 2, keys, key, data, start, stop)
-                number = np.int64(slots[at + 3] & ID_BITS) - 1
+                number = batch[key + 3]
+                if number < 0:  # its row was free; the same word may have been entered since, or another
+                    at = find(slots, arena, starts, (-1 - number) >> 2, keys, key, data, start, stop)
+                    number = np.int64(slots[at + 3] & ID_BITS) - 1
                 if number >= 0:
-                    if abs(sums[0]) < records[4 * number + 2]:
-                        last = np.int64(records[4 * number + 1])
-                        for index in range(np.int64(records[4 * number]), last):
-                            id = memo[index]
-                            out[written] = id
-                            written += 1
-                            if cut != CUT_EACH:
-                                sums[0] = sums[0] + scores[id]
+                    if abs(sums[0]) < records[4 * number]:
+                        written, total = write_known(records, number, memo, scores, sums[0], out, written)
+                        if cut != CUT_EACH:
+                            sums[0] = total
                         position[5] = 0
                         continue
                     cached = False
@@ -433,13 +484,14 @@ def encode_pieces(
                         limit = 0.0
                 if out[first] == unknown or out[written - 1] == unknown:
                     limit = 0.0
-                used = np.int64(records[4 * size - 3])
+                before = records[4 * size - 3]
+                used = (before >> COUNT_BITS) + (before & COUNTED if before & COUNTED > INLINE else 0)
                 if has_space(slots, arena, starts, size, length) and used + written - first <= len(memo):
                     insert(slots, arena, starts, at, size, keys, key, data, start, stop)
-                    for index in range(first, written):
-                        memo[used + index - first] = out[index]
-                    records[4 * size], records[4 * size + 1] = used, used + written - first
-                    records[4 * size + 2] = limit
+                    record_of(records, size, used, limit, out, first, written)
+                    if written - first > INLINE:
+                        for index in range(first, written):
+                            memo[used + index - first] = out[index]
                     size += 1
                 else:
                     position[4] = 1

@@ -30,7 +30,15 @@ from foreword.tokens.characters import REPLACEMENT
 from foreword.tokens.corpus import Encoded, encode_text
 from foreword.tokens.counting import count_pieces_of
 from foreword.tokens.encoder_pool import EncoderPool
-from foreword.tokens.kernels_sentencepiece import CUT_EACH, DOUBLE, SINGLE, bpe_spans, encode_pieces, unigram_spans
+from foreword.tokens.kernels_sentencepiece import (
+    CUT_EACH,
+    DOUBLE,
+    INLINE,
+    SINGLE,
+    bpe_spans,
+    encode_pieces,
+    unigram_spans,
+)
 from foreword.tokens.normalisation_rules import Rules, normalisation_of
 from foreword.tokens.normaliser import Normaliser
 from foreword.tokens.piece_tables import PieceTables, tables_of
@@ -379,7 +387,7 @@ class _WordEncoder:
         room = self.room
         self.slots = empty_rows(2 * room)
         self.arena = np.empty(16 * room, np.uint8)
-        self.starts, self.records = np.zeros(room + 2, np.int64), np.zeros(4 * (room + 2))
+        self.starts, self.records = np.zeros(room + 2, np.int64), np.zeros(4 * (room + 2), np.int64)
         self.memo = np.empty(6 * room, np.int32)
         self.size = 1  # number 0 is a document's end, which is not looked up
 
@@ -392,7 +400,8 @@ class _WordEncoder:
     def encode(self, block: Block) -> Encoded:
         """Return the ids of a block."""
         tables, symbols = self.tables, self.tables.symbols
-        out = np.empty((3 if len(tables.byte_ids) else 1) * block.text_bytes() + len(block) + 1, np.int32)
+        most = (3 if len(tables.byte_ids) else 1) * block.text_bytes() + len(block)
+        out = np.empty(most + INLINE, np.int32)
         ends = np.empty(len(block), np.int64)
         position = np.array([0, 0, 0, self.size, 0, 0], np.int64)
         sums = np.zeros(1, tables.scores.dtype)
