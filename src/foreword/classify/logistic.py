@@ -65,12 +65,12 @@ class NotConvergedWarning(UserWarning):
 class LogisticRegression(LinearModel):
     """Logistic regression over a sparse matrix (documents, features); two classes or many.
 
-    C: weight of the labels against the size of the weights. tolerance: stop when the objective is at most this share
-    above its minimum. max_iterations: passes over the documents. seed: of the order in which they are visited.
+    C: inverse regularisation strength. tolerance: stop when the objective is at most this fraction above its minimum.
+    max_iterations: maximum number of passes over the documents. seed: random seed of the order of documents.
     class_weight: None, "balanced", or a weight for each class by its label, 1 for classes that are not named.
 
-    After fit, besides ``weights_`` and ``bias_``: ``n_iter_``, passes made; ``gap_``, how far above its minimum the
-    objective may be, as a share.
+    After fit, besides ``weights_`` and ``bias_``: ``n_iter_``, the number of passes; ``gap_``, an upper bound on how
+    far the objective is above its minimum, as a fraction.
     """
 
     n_iter_: int
@@ -152,8 +152,12 @@ class LogisticRegression(LinearModel):
 class NBLogistic(LogisticRegression):
     """Logistic regression weighted by naive Bayes, over a sparse matrix (documents, features).
 
-    C, tolerance, max_iterations, seed, class_weight: as for ``LogisticRegression``. alpha: added to all counts. floor:
-    see above. beta: 1 takes the weights as found, 0 those of naive Bayes at the same mean size, in between both.
+    C: inverse regularisation strength, divided by the mean squared length of the documents. alpha: added to all counts.
+    floor: added to the squared log-count ratio r² in the penalty W² / (floor + r²); at 0, features with r = 0 get no
+    weight. beta: interpolation between the learnt weights (1) and those of naive Bayes scaled to the same mean (0).
+    tolerance: stop when the objective is at most this fraction above its minimum. max_iterations: maximum number of
+    passes over the documents. seed: random seed of the order of documents. class_weight: None, "balanced", or a weight
+    for each class by its label, 1 for classes that are not named.
 
     After fit ``weights_`` include everything, so that the scores are ``X @ weights_.T + bias_``; also ``n_iter_`` and
     ``gap_``.

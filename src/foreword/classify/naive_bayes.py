@@ -51,9 +51,9 @@ TINY = np.finfo(np.float64).tiny
 class NaiveBayes(LinearModel):
     """Naive Bayes over a matrix of counts (documents, words); weights such as TF-IDF are treated as counts.
 
-    alpha: added to every count. prior: "counts", the classes' shares of the documents; "uniform"; or a probability for
-    each class, in the order of ``classes_``. The complement form uses no prior. norm: in that form only, divide each
-    class's weights by their sum.
+    alpha: added to every count. prior: "counts", the relative frequencies of the classes; "uniform"; or a probability
+    for each class, in the order of ``classes_``. The complement form uses no prior. norm: divide each class's weights
+    by their sum; for the complement form only.
 
     After fit: ``class_count_`` (classes,), documents; ``feature_count_`` (classes, words); ``class_log_prior_``;
     ``feature_log_prob_`` (classes, words), log p(w | c), whose rows sum to one in the multinomial form.

@@ -103,8 +103,8 @@ class Unfreezing:
 class ClassificationTask(BatchTask):
     """The labels of texts.
 
-    pretrained: weights of a language model; None to draw them. wanted: indices of classes. reach: words that gradients
-    go back.
+    pretrained: weights of a language model; None to draw them. wanted: indices of classes. reach: length of truncated
+    backpropagation, in words.
     """
 
     casts: ClassVar[bool] = True
@@ -209,20 +209,20 @@ class RecurrentClassifier(NeuralModel[LabelledTexts]):
         random weights, and then ``cell``, ``embedding``, ``hidden``, ``layers``, ``min_count`` and ``max_size`` define
         the network: its vocabulary is lower-case words and punctuation marks seen at least ``min_count`` times, at most
         ``max_size`` of them.
-    embedder: ELMo or another ``Embedder``, or its folder; its vector of a word in its sentence is read next to the
-        word's own. It is not trained, and excludes a language model.
-    pooling: "last", "mean", "max", "attention" or "all"; units: of the head's layer.
-    dropout: the share dropped in the head, or a ``Dropout`` for all places, whose ``output`` is the head's.
-        layer_dropout: one number for all other places, by which the share of words is divided by four; no more than
-        the language model was trained with, or the head learns from noise.
+    embedder: ELMo or another ``Embedder``, or its folder; a learnt projection of its contextual vector of each
+        word is added to the word's own vector. It is not trained, and excludes a language model.
+    pooling: "last", "mean", "max", "attention" or "all"; units: units of the hidden layer of the head.
+    dropout: dropout rate of the head, or a ``Dropout`` for all places, whose ``output`` is the head's.
+        layer_dropout: dropout rate of all other places, a quarter of it for whole words; a rate above that of the
+        language model's own training makes the head learn from noise.
     training: its ``rate`` is the head's in the first stage, ``epochs`` those of the last. Fields may also be given by
         name: ``epochs``, ``batch``, ``rate``, ``clip``, ``precision`` and others.
     device: "cuda" or "cpu"; None for the GPU, where there is one.
-    from_end: read every text backwards. words: read at most, the first and the last half of them where a text has more.
-        reach: words that gradients go back.
-    unfreeze: epochs of each stage but the last, 0 for no such stages. frozen: train the head alone. slower: factor of
-        the rate from stage to stage. factor: by which the rate falls from layer to layer. All four are for a language
-        model.
+    from_end: read every text backwards. words: longest text in words; longer ones keep their first and last half.
+        reach: length of truncated backpropagation, in words.
+    unfreeze: with a language model, epochs of each stage of gradual unfreezing; 0 to train all layers at once. frozen:
+        with a language model, train the head alone. slower: with a language model, factor of the learning rate from
+        stage to stage. factor: with a language model, divide the learning rate by this from layer to layer, downwards.
     """
 
     TRAINING: ClassVar[Training] = Training(

@@ -82,9 +82,9 @@ class TrainingPosition:
 class FastTextClassifier(ShownInNotebook):
     """A classifier of lines, with fastText's settings under names of ours.
 
-    word_ngrams: the most words of a word n-gram. subwords: ``min_n`` and ``max_n``, lengths of character n-grams, by
-    default 0 and 0 for none; ``buckets``, the rows that all n-grams share, two million by default. rate: the first
-    learning rate, which falls to zero.
+    word_ngrams: maximum length of word n-grams. subwords: ``min_n`` and ``max_n``, lengths of character n-grams, by
+    default 0 and 0 for none; ``buckets``, the rows that all n-grams share, two million by default. rate: initial
+    learning rate; it decays to zero.
     threads: with one the same seed gives the same bits; with more it is faster and no longer repeatable.
     """
 

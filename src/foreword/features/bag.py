@@ -51,11 +51,12 @@ class BagOfWords(Transformer):
     white-space characters in a row being one blank. "characters in words": characters of the words of ``str.split``,
     each with a blank at either end, runs staying within. "whole": the text is one term.
     ngrams: fewest and most words or characters in a row that make a term.
-    min_documents, max_documents: keep terms that occur in at least and at most this many documents; a float is a share.
+    min_documents: keep terms that occur in at least this many documents; a float is a fraction of the documents.
+    max_documents: keep terms that occur in at most this many documents; a float is a fraction of the documents.
     max_size: keep this many terms, the most frequent ones.
     binary: 1 for every term that occurs, however often.
-    columns: use no vocabulary; a term's column is its hash (``hashed`` in ``plain.py``), and memory stays flat whatever
-    comes. signed: half of the terms count down, so that terms that share a column by chance cancel on average.
+    columns: number of columns of the hashing trick: a term's column is its hash, and there is no vocabulary. signed:
+    count half of the terms as −1, so that terms that share a column by chance cancel on average.
 
     ``fit`` learns the vocabulary from scratch. ``partial_fit`` continues: after any number of calls everything is as if
     all texts had been given to ``fit`` at once. So columns move when new terms come, because they are in alphabetical

@@ -65,9 +65,9 @@ class _Fitted(NamedTuple):
 class HMM(ShownInNotebook, MeanScore):
     """A hidden Markov model over ids.
 
-    states: S. iterations: the maximum number of rounds of EM.
-    tolerance: training ends when a round gains less than this, in nats per token. After a random initialisation the
-        first rounds gain little, so that a large tolerance may end it too early.
+    states: number of hidden states, S. iterations: maximum number of EM iterations.
+    tolerance: stop when an iteration gains less than this, in nats per token. After a random initialisation the first
+        iterations gain little, so that a large tolerance may stop training too early.
     smoothing: added to each expected count. 0 is maximum likelihood, which gives unseen words no probability.
     dtype: float32 halves memory and nearly doubles the speed; sums are in float64 either way.
     threads: all cores by default; the results do not depend on it. In addition to the parameters EM takes about 50

@@ -60,8 +60,8 @@ class InfiniGramState:
 class InfiniGramLM(ShownInNotebook, MeanScore):
     """An ∞-gram model: counts of the longest context that the corpus has, smoothed by an n-gram model.
 
-    order: of the n-gram model; 0 for none, which leaves zeros. smoothing: of the n-gram model.
-    strength: how many imaginary occurrences the n-gram model's estimate counts for.
+    order: order of the n-gram model; 0 for none, which leaves probabilities of zero. smoothing: smoothing of the n-gram
+    model. strength: weight of the n-gram model's estimate, in counts.
     """
 
     def __init__(self, order: int = 5, smoothing: str = "modified-kneser-ney", *, strength: float = 4.0) -> None:

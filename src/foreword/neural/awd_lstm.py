@@ -34,12 +34,12 @@ class AWDLSTM(NeuralLM):
     """A language model of stacked LSTM layers.
 
     embedding: units of the embedding and of the last layer. hidden: units of the other layers. On a GPU multiples of
-    128 up to 1024 are the fast ones.
+    128 up to 1024 are fastest.
     tied: embedding and output layer are one tensor.
-    mogrify: rounds in which a layer's input and state gate each other before the cell, an LSTM, sees them: 5 in the
-        paper, 0 for none; slow, see ``nn/layers.py``.
-    softmaxes: number of softmaxes that are mixed to predict the next word (15 in the paper), see ``nn/mixture.py``.
-    dropout: rates by place. training: optimiser, schedule and batches.
+    mogrify: rounds in which input and state of an LSTM layer gate each other before its cell (Mogrifier): 5 in the
+        paper, 0 for none; slow.
+    softmaxes: number of components of a mixture of softmaxes; 15 in the paper.
+    dropout: dropout rates by place. training: optimiser, schedule and batches.
     device: "cuda" or "cpu"; by default the GPU, where there is one.
     """
 

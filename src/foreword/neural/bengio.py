@@ -109,7 +109,8 @@ class BengioNetwork:
 class BengioLM(NeuralLM):
     """A feed-forward language model over the last ``order − 1`` words.
 
-    embedding: units of a word. hidden: units of the hidden layer. direct: words also reach the softmax directly.
+    embedding: size of the word embedding. hidden: units of the hidden layer. direct: add direct connections from the
+    words to the softmax.
     tied: the embedding is the output layer too; needs as many hidden units, and no direct connections.
     """
 

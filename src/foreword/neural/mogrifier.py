@@ -51,10 +51,11 @@ RECIPE = Training(
 class Mogrifier(NeuralLM):
     """A language model of stacked LSTM layers whose inputs and states gate each other.
 
-    units: of the embedding, which is the output weight too, and of every layer; on a GPU multiples of 64.
-    rounds: in which input and state gate each other; 0 for a plain LSTM. rank: of their matrices, 0 for full ones.
-    capped: the input gate is at most 1 − f. summed: the softmax reads the sum of the layers, not the last alone.
-    dropout: rates by place. training: optimiser, schedule and batches.
+    units: units of every layer and of the embedding, which is the output layer too; on a GPU a multiple of 64.
+    rounds: rounds in which input and state gate each other; 0 for a plain LSTM. rank: rank of the matrices that
+        gate; 0 for full rank.
+    capped: the input gate is at most 1 − f. summed: the softmax reads the sum of all layers, not the last alone.
+    dropout: dropout rates by place. training: optimiser, schedule and batches.
     device: "cuda" or "cpu"; by default the GPU, where there is one.
     """
 

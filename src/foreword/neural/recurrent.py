@@ -57,11 +57,11 @@ class RecurrentLM(NeuralLM):
         "cifg", "peephole", "ln-lstm", "slstm" or "gru-before".
     embedding: units of the embedding. hidden: units of a layer.
     tied: embedding and output layer are one tensor, and the last layer has as many units as the embedding.
-    forget_bias: what forget gates begin with.
-    mogrify: rounds in which a layer's input and state gate each other before the cell, an LSTM, sees them: 5 in the
-        paper, 0 for none; slow, see ``nn/layers.py``.
-    softmaxes: number of softmaxes that are mixed to predict the next word (15 in the paper), see ``nn/mixture.py``.
-    dropout: rates by place. training: optimiser, schedule and batches.
+    forget_bias: initial bias of the forget gates.
+    mogrify: rounds in which input and state of an LSTM layer gate each other before its cell (Mogrifier): 5 in the
+        paper, 0 for none; slow.
+    softmaxes: number of components of a mixture of softmaxes; 15 in the paper.
+    dropout: dropout rates by place. training: optimiser, schedule and batches.
     device: "cuda" or "cpu"; by default the GPU, where there is one.
     """
 

@@ -162,7 +162,8 @@ class TransformerNetwork:
 class TransformerLM(NeuralLM):
     """A Transformer that reads from left to right.
 
-    units: of the embedding and between layers. heads: must divide units. context: words seen at once, itself included.
+    units: model dimension. heads: attention heads; must divide the model dimension. context: words that attention
+    covers, the current one included.
     tied: embedding and output layer are one tensor.
     """
 

@@ -46,13 +46,12 @@ class NgramLM(ShownInNotebook, MeanScore):
     """An n-gram model: the next word given the last ``order`` - 1.
 
     smoothing: "modified-kneser-ney", "kneser-ney", "absolute", "witten-bell", "laplace", "lidstone",
-    "maximum-likelihood" or "stupid-backoff". add: Lidstone's addition, for smoothing="lidstone". prune: for each order,
-    n-grams seen at most that often are left out, e.g. (0, 0, 1). discount_fallback: use KenLM's fixed discounts
-    where the text is too small to estimate them; else that is an error. layout: "hash" is the fastest, "trie" the
-    smallest (see ``hash_layout.py`` and ``trie_layout.py``); quantize: eight bits for each log, in a trie. threads: for
-    scoring; None is all cores. memory: how many bytes learning may take, with the vocabulary and 16 bytes a document;
-    None is no limit. What does not fit goes to files in ``scratch``, by default the system's folder for temporary ones.
-    The result is the same.
+    "maximum-likelihood" or "stupid-backoff". add: added to each count, for smoothing="lidstone". prune: for each order,
+    drop n-grams seen at most this often, e.g. (0, 0, 1). discount_fallback: use KenLM's fixed discounts where the text
+    is too small to estimate them; otherwise raise an error. layout: "hash" is the fastest, "trie" the smallest;
+    quantize: store each log-probability in eight bits, in a trie. threads: for scoring; None is all cores. memory:
+    memory limit of training in bytes, which includes the vocabulary and 16 bytes per document; None is no limit. What
+    does not fit goes to files in ``scratch``, by default the system's temporary folder. The result is the same.
     """
 
     def __init__(

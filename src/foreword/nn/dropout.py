@@ -25,10 +25,10 @@ from foreword.errors import SettingError
 class Dropout:
     """Dropout rates at each point of a stacked recurrent model; the defaults are those for the Penn Treebank.
 
-    words: whole words, everywhere in the batch. input: units of the embedding. between: units
-    between layers. output: units before the softmax. recurrent: weights from one state to the next.
-    state: units of an LSTM's h on its way to the next step, one mask per text and layer. fresh: input, between and
-    output have another mask at every step instead of one for all steps.
+    words: whole words, everywhere in the batch. input: units of the embedding. between: units between layers. output:
+    units before the softmax. recurrent: recurrent weights (DropConnect). state: units of an LSTM's recurrent state h,
+    one mask per text and layer. fresh: draw new masks of input, between and output at every step, instead of one for
+    all steps.
     """
 
     words: float = 0.12

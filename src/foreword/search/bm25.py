@@ -42,8 +42,8 @@ Variant = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
 class BM25(IndexedRanker):
     """BM25 ranking of the documents of a corpus, for queries over the same vocabulary.
 
-    k1: how slowly repeating a word stops to matter; 0 is at once. b: how much length matters, from 0, not at all, to 1.
-    delta: for bm25l and bm25+ only; keeps long documents from being overlooked.
+    k1: how slowly repeating a word stops mattering; 0 is at once. b: length normalisation, from 0 (none) to 1 (full).
+    delta: raises the weight of terms in long documents, for bm25l and bm25+ only.
 
     ``<unk>`` is no term: it lengthens a document but cannot be searched for. Under robertson neither can a term that
     half of the documents contain, since its idf is zero.

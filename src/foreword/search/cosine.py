@@ -25,7 +25,7 @@ from foreword.tokens.corpus import Corpus
 class CosineSearch(IndexedRanker):
     """Ranking of the documents of a corpus by their angle to a query over the same vocabulary.
 
-    smooth: as if one more document contained every word. sublinear: repeats count by their logarithm.
+    smooth: smooth idf, as if one more document contained every word. sublinear: replace tf by 1 + ln(tf).
 
     A query's own length is measured over the words that are in the index, as scikit-learn does.
     """

@@ -54,11 +54,11 @@ class RecogniserOptions(TrainingSettings, total=False):
 class Recogniser(NeuralModel[Recordings]):
     """A speech recogniser: frames in, symbols out.
 
-    symbols: size of the vocabulary; None to set it before training, by ``set_symbols``. bands: of a frame.
-    units: of each direction. dropout: of each layer's outputs. training: its ``batch`` is in recordings; fields may
-    also be given by name, as in ``epochs=6``. device: "cpu" or "cuda"; None for the GPU, where there is one.
-    augment: distort the recordings in training, each time in another way, see ``features.augmented``. stack: frames
-    that are read at a time.
+    symbols: size of the vocabulary; None to set it before training, by ``set_symbols``. bands: mel bands per frame.
+    units: LSTM units per direction. dropout: dropout rate of each layer's outputs. training: its ``batch`` is in
+    recordings; fields may also be given by name, as in ``epochs=6``. device: "cpu" or "cuda"; None for the GPU, where
+    there is one. augment: augment the recordings in training, differently each time. stack: number of consecutive
+    frames read at each step.
     """
 
     TRAINING: ClassVar[Training] = Training(

@@ -150,20 +150,22 @@ class TaggingTask(BatchTask):
 class BiLSTMTagger(NeuralModel[TaggedText], WordTagger):
     """A supervised tagger of words, or of spans.
 
-    units: of the LSTM, in each direction; layers: of it.
+    units: LSTM units per direction; layers: number of LSTM layers.
     vectors: pre-trained word vectors, or their file; they are added to the learnt ones.
-    embedder: ELMo or another ``Embedder``, or its folder, which stays as it is; its vector of a word in its sentence is
-        read next to the word's own.
+    embedder: ELMo or another ``Embedder``, or its folder; its contextual vector of each word is concatenated to the
+        word's own. It is not trained.
     scheme: "bio", "iob1" or "bioes", if the tags are spans; None for other tags.
-    dropout: of units of word vectors, between layers, and before the output; one number for all three.
-    training: its ``batch`` is in sentences. Fields may also be given by name: ``epochs``, ``rate``, ``average`` (see
-        ``running_share``; −1 for the weights themselves) and others.
+    dropout: dropout rate of word vectors, between layers and before the output; one number sets all three.
+    training: its ``batch`` is in sentences. Fields may also be given by name: ``epochs``, ``rate``, ``average`` (one
+        number of ``averages``; −1 for none) and others.
     device: "cuda" or "cpu"; None for the GPU, where there is one.
-    words: units of a learnt word vector; those of ``vectors``, if given. characters: what reads the letters: "cnn",
-        "lstm" or "none"; letter_units: of a letter's vector; spelling: of a word's, by its letters.
-    crf: a conditional random field over the tags. both_ways: read from the end as well. inside: the scheme of spans
-        that is learnt. unseen: a word seen n times is read as an unknown one with probability unseen / (unseen + n).
-    column: of a file with the tags; used for files only.
+    words: size of the learnt word embedding; that of ``vectors``, if given. characters: character encoder: "cnn",
+        "lstm" or "none"; letter_units: size of a character embedding; spelling: size of the character-based word
+        vector.
+    crf: put a conditional random field over the tags. both_ways: read from right to left as well. inside: span scheme
+        used inside the network. unseen: in training, a word seen n times is read as unknown with probability
+        unseen / (unseen + n).
+    column: column of the tags in a file.
     tags_: the tags, sorted. valid_score_: the best on held-out sentences: F1 of spans, or the share of right tags.
     """
 

@@ -59,10 +59,12 @@ class HMMTagger(WordTagger):
     """A supervised tagger of words.
 
     order: 3 conditions on the two tags before, 2 on the one before.
-    ending: letters of the longest ending that is counted.
-    rare: endings are counted in words seen at most this often.
-    word_weight, folded_weight, ending_weight: weight of the next shorter step in each step, in counts.
-    column: the column of a CoNLL-U file with the tags; used for files only.
+    ending: length of the longest suffix that is counted, in characters.
+    rare: suffixes are counted in words seen at most this often.
+    word_weight: weight, in counts, of the estimate for the lower-cased word in that for the word.
+    folded_weight: weight, in counts, of the estimate for the suffix in that for the lower-cased word.
+    ending_weight: weight, in counts, of the estimate for the next shorter suffix in that for a suffix.
+    column: column of the tags in a CoNLL-U file.
     tags_: the tags, sorted. weights_: λ₁, λ₂ and, with order 3, λ₃.
     """
 

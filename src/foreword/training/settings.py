@@ -25,43 +25,43 @@ PRECISIONS = ("float32", "float16", "bfloat16", "auto")
 class Training:
     """Settings of gradient descent.
 
-    epochs: times the data is read. batch: examples of an update; for a language model positions at which the text is
-        read in parallel, for a translator target ids.
-    steps: words between two updates of a language model, and how far gradients go back. vary: draw that number for each
-        update, around ``steps``, so that no two epochs are cut at the same words; on a GPU this is far slower.
-    shuffle: read the documents in another order in each epoch.
-    optimiser: "sgd" or "adam". beta1: how much of Adam's mean of gradients an update keeps; 0 for the last one alone.
-    rate: the learning rate. warm_up: updates at the beginning through which it rises.
-    schedule: how the rate changes. constant; step, times ``decay`` with each epoch after ``full_epochs``; cosine,
-        constant for ``hold`` of the run, then falling to ``last_rate`` of itself; plateau, times ``decay`` after
-        ``wait`` evaluations without a new best; nt-asgd, constant, and the weights are averaged once the held-out loss
-        has stalled; slanted, up for a tenth of each stage and then down.
-    hold: share of the run before the rate falls, for cosine. last_rate: share of the rate that it falls to, for cosine.
-    full_epochs: epochs before the rate falls, for step. decay: factor of the rate, for step and plateau. wait:
-        evaluations without a new best before the rate falls, for plateau.
-    clip: the largest norm of a gradient; clip_value: the largest number in it; 0 for none.
-    weight_decay: the share of a weight that is lost at each update, times the rate. l2: what is added to the gradient
-        of each weight, times the weight, before it is clipped.
-    reset: the probability that a row of a language model's text begins an update from an empty state.
-    activation, change: penalties on a language model's last layer: of large values, and of changes between steps.
-    averages: running averages of the weights, see ``running_share``; held-out data choose among them, or the first is
-        taken; none: the weights themselves. two_tailed: two more averages, a long and a short one, whose beginnings
-        follow the held-out loss, see ``TwoTails``.
-    tempered: choose weights by their held-out loss at the best temperature of a language model's softmax, which the
-        model then has; without held-out text that is 1.
+    epochs: passes over the data. batch: examples per update; for a language model rows of text, read in parallel; for a
+        translator target ids.
+    steps: length of truncated backpropagation of a language model, in words; one update each. vary: vary ``steps``
+        randomly from update to update, so that epochs are cut at different words; far slower on a GPU.
+    shuffle: shuffle the documents in each epoch.
+    optimiser: "sgd" or "adam". beta1: Adam's decay rate of the mean gradient; 0 for no momentum.
+    rate: learning rate. warm_up: updates of linear warm-up.
+    schedule: learning rate schedule. constant; step, times ``decay`` with each epoch after ``full_epochs``; cosine,
+        constant for ``hold`` of the run, then cosine decay to ``last_rate`` times the rate; plateau, times ``decay``
+        after ``wait`` evaluations without a new best; nt-asgd, constant, and the weights are averaged once the held-out
+        loss has stalled; slanted, linear increase for a tenth of each stage, then linear decay.
+    hold: fraction of the run before the decay, for cosine. last_rate: final learning rate as a fraction of the rate,
+        for cosine. full_epochs: epochs before the decay, for step. decay: factor of the learning rate, for step and
+        plateau. wait: evaluations without a new best before the decay, for plateau.
+    clip: largest norm of the gradient; 0 for none. clip_value: largest absolute value of a gradient component; 0 for
+        none.
+    weight_decay: decoupled weight decay: each update multiplies the weights by 1 − learning rate · weight_decay. l2: L2
+        regularisation: adds l2 times the weights to the gradient, before clipping.
+    reset: probability that a row of a language model's text starts an update from the zero state.
+    activation: activation regularisation: penalty on the squares of a language model's last layer. change: temporal
+        activation regularisation: penalty on the squared changes of a language model's last layer from step to step.
+    averages: running averages of the weights, of which held-out data choose one; the first without held-out data. Each
+        is given by a number t: about the last 1 / (t + 1) of the updates count, all of them for 0. An empty list: the
+        weights themselves. two_tailed: two more averages, a long and a short one, restarted by the held-out loss
+        (two-tailed averaging).
+    tempered: choose weights at the best softmax temperature, and keep that temperature; 1 without held-out text.
     evaluate_every: epochs between two evaluations on held-out data.
-    patience: evaluations without a new best after which training stops; 0 for never.
-    seconds: after which training stops; the rate then follows the clock instead of the epochs; 0 for no limit.
-    precision: of matrix products; the weights themselves stay in float32. "float16" is for GPUs only; "bfloat16" is, on
-        a CPU, the precision of the output layer's products, which are most of the work; "auto" is float16 on a GPU and
-        float32 on a CPU.
-    sampled: on a CPU, words that are drawn to stand for the whole vocabulary in the softmax of an update, see
-        ``nn/sampled.py``; 0 for all words.
-    loss_scale: what the loss is multiplied by in float16, so that small gradients do not vanish.
-    unknown: the share of the words seen once that a language model reads as ``<unk>`` in each epoch, others each time,
-        so that it learns what an unknown word is although its vocabulary has all words (C. Dyer et al.,
-        "Transition-based dependency parsing with stack long short-term memory", 2015); without effect where the text
-        has ``<unk>`` in it.
+    patience: stop after this many evaluations without a new best; 0 for never.
+    seconds: time limit of training in seconds, which the schedule then follows; 0 for none.
+    precision: precision of matrix products; the weights themselves stay in float32. "float16" is for GPUs only;
+        "bfloat16" on a CPU applies to the output layer's products, which are most of the work; "auto" is float16 on a
+        GPU and float32 on a CPU.
+    sampled: on a CPU, number of words of a sampled softmax; 0 for the full softmax.
+    loss_scale: factor of the loss in float16, so that small gradients do not vanish.
+    unknown: fraction of the words seen once that a language model reads as ``<unk>``, drawn again for each epoch, so
+        that it learns to read unknown words although its vocabulary has all words (C. Dyer et al., "Transition-based
+        dependency parsing with stack long short-term memory", 2015); no effect where the text contains ``<unk>``.
     """
 
     epochs: int = 40

@@ -91,18 +91,20 @@ class TranslatorOptions(TrainingSettings, total=False):
 class Seq2Seq(NeuralModel[Pairs]):
     """An encoder and a decoder.
 
-    units: of the decoder; layers: of both; cell: "lstm" or "gru". words: units of a word's vector. attention:
-        "additive", "dot", "general", "scaled" or "none".
-    dropout: of units of word vectors, between layers, and before the softmax; one number for all three.
-    training: its ``batch`` is in target ids. Fields may also be given by name: ``epochs``, ``rate``, ``average`` (see
-        ``running_share``; −1 for the weights themselves), ``every`` (epochs between two evaluations) and others.
+    units: decoder units; layers: layers of encoder and decoder; cell: "lstm" or "gru". words: size of the word
+        embeddings. attention: "additive", "dot", "general", "scaled" or "none".
+    dropout: dropout rate of word vectors, between layers and before the softmax; one number sets all three.
+    training: its ``batch`` is in target ids. Fields may also be given by name: ``epochs``, ``rate``, ``average`` (one
+        number of ``averages``; −1 for none), ``every`` (epochs between two evaluations) and others.
     device: "cuda" or "cpu"; None for the GPU, where there is one.
-    encoder: units of the encoder, half of them for each direction; None for as many as the decoder has. both_ways: read
-        the source from its end as well. feed: the decoder also reads its last output (input feeding). tied: the output
-        layer is the table of target words. Languages with one vocabulary share one table.
-    smoothing: of labels. teacher: False, and the decoder reads its own words in training. sampling: "linear",
-        "exponential" or "inverse-sigmoid": how the probability of the true word falls; to ``truth`` at the end.
-    one_network: no encoder; the decoder reads the source itself before it writes. It takes ``attention="none"``.
+    encoder: encoder units, half of them per direction; None for as many as the decoder has. both_ways: read the source
+        from right to left as well. feed: input feeding: the decoder also reads its last output. tied: the target
+        embedding is the output layer too. Languages with one vocabulary share one embedding.
+    smoothing: label smoothing. teacher: teacher forcing; if False, the decoder reads its own predictions in training.
+        sampling: scheduled sampling: "none", "linear", "exponential" or "inverse-sigmoid" decay of the probability that
+        the decoder reads the true word.
+        truth: probability of the true word at the end of training, for scheduled sampling.
+    one_network: no encoder; the decoder reads the source itself before it writes. Needs ``attention="none"``.
     valid_score_: the best score on held-out pairs.
     """
 

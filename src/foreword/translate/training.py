@@ -37,8 +37,8 @@ SCHEDULES = ("none", "linear", "exponential", "inverse-sigmoid")
 class TranslationObjective:
     """What is minimised.
 
-    smoothing: of labels. teacher: False, and the decoder reads its own words. sampling: how the probability of the true
-    word falls during training, to ``truth`` at the end.
+    smoothing: label smoothing. teacher: teacher forcing; if False, the decoder reads its own predictions. sampling: how
+    the probability that the decoder reads the true word decays in training. truth: that probability at the end.
     """
 
     smoothing: float = 0.1

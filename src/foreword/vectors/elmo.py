@@ -78,12 +78,13 @@ Ids = Sequence[Longs]
 class ELMo(LearntVocab, NeuralModel[Sentences]):
     """A language model that reads in both directions, and the vectors that it gives to words in their context.
 
-    units: of each direction; a vector has twice as many. layers: of LSTMs. letter_units, filters: of the characters.
-    words: that the model predicts, the most frequent ones; any word can be read.
-    dropout: of words' vectors, between layers and of the last layer; one number for all three.
-    training: its ``batch`` is in sentences; ``sampled``: words drawn to stand for all of them, 0 for all. Fields may
-        also be given by name, as in ``epochs=3``. device: "cuda" or "cpu"; None for the GPU, where there is one.
-    mix_: (layers + 1,) the share of each layer, that of the words themselves first. gamma_: a factor of the mix.
+    units: LSTM units per direction; a vector has twice as many. layers: number of LSTM layers. letter_units: size of a
+        character embedding. filters: filters of each width of the character convolution.
+    words: size of the output vocabulary, the most frequent words; any word can be read.
+    dropout: dropout rate of word vectors, between layers and of the last layer; one number sets all three.
+    training: its ``batch`` is in sentences; ``sampled``: words of a sampled softmax, 0 for all words. Fields may also
+        be given by name, as in ``epochs=3``. device: "cuda" or "cpu"; None for the GPU, where there is one.
+    mix_: (layers + 1,) the weight of each layer, that of the words themselves first. gamma_: the scale of the mix.
     """
 
     TRAINING: ClassVar[Training] = Training(

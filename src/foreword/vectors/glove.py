@@ -63,13 +63,13 @@ class CountingSettings(TypedDict, total=False):
 class GloVe(ShownInNotebook, LearntVocab):
     """Word vectors by GloVe.
 
-    x_max, alpha: how pairs are weighted; pairs seen ``x_max`` times and more all count 1. 100 is for texts of billions
-    of words.
+    x_max: count from which a pair has full weight; 100 suits corpora of billions of words. alpha: exponent of the
+    weighting function below ``x_max``.
     combine: "sum" gives w + w̃ as a word's vector, "words" w alone.
     threads: with one the same seed gives the same bits; with more, threads write to the same rows without locking,
     which is faster and no longer repeatable. Counting gives the same at any number.
-    counting: ``memory``, the bytes that counting may take (None: no limit); what does not fit goes to temporary files
-    in ``scratch``, by default the system's folder for such.
+    counting: ``memory``, the memory limit of counting in bytes (None: no limit); what does not fit goes to temporary
+    files in ``scratch``, by default the system's temporary folder.
     """
 
     def __init__(

@@ -74,13 +74,13 @@ RATES: dict[str, float] = {"skip-gram": 0.025, "cbow": 0.05}
 class Word2Vec(ShownInNotebook, LearntVocab):
     """Word vectors by skip-gram or CBOW.
 
-    loss: "softmax" takes time in proportion to the vocabulary: for small texts, and to learn from.
+    loss: training objective; the time of "softmax" grows with the vocabulary: for small texts, and for teaching.
     window: words on either side at most: a distance from 1 to ``window`` is drawn for each centre. "fixed:5" takes all
     five always, and cuts no document of up to 10,000 words; "fixed" is "fixed:5".
-    sample: words with a larger share of the text than this are read less often; 0 reads everything. None: 1e-4 for a
-    text of ten million words and more, 1e-3 for a smaller one.
-    epochs: times the text is read. None: 5, or more for a text of less than a million words, at most 30.
-    rate: the first learning rate; None takes word2vec's own.
+    sample: subsample words with a relative frequency above this; 0 for none. None: 1e-4 for a text of ten million words
+    and more, 1e-3 for a smaller one.
+    epochs: passes over the text. None: 5, or more for a text of less than a million words, at most 30.
+    rate: initial learning rate; None for word2vec's own.
     threads: with one the same seed gives the same bits; with more, threads write to the same rows without locking,
     which is faster and no longer repeatable.
 
