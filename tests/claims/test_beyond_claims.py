@@ -19,7 +19,7 @@ from foreword.arrays import Doubles
 from foreword.evaluate.gates import Layers, kept_shares
 from foreword.evaluate.vectors import measure_analogies, read_questions
 from foreword.lessons.agreement import probe
-from foreword.lessons.bias import read_word_sets, swapped, weat
+from foreword.lessons.bias import WordSets, associations, known_words, read_word_sets, swapped, weat
 from foreword.lessons.bottleneck import SETTINGS, random_pairs
 from foreword.lessons.horizon import MemoryTraining, Recall, learn
 from foreword.lessons.scaling import exponent_interval, fit_power_law
@@ -90,7 +90,8 @@ def test_g02_lstm_and_gru_with_as_many_weights_at_a_long_lag(record_property: Re
         solved = sum(run.right >= 0.95 for run in runs)
         found[kind] = solved, float(np.median([run.updates for run in runs]))
         record_property(f"G02 lag 60, {kind}", f"{solved} of 5 seeds, median {found[kind][1]:.0f} updates")
-    assert found["gru"][0] >= found["lstm"][0]
+    assert found["gru"][0] > found["lstm"][0]
+    assert found["gru"][1] < found["lstm"][1]
 
 
 PAIRS = (
@@ -120,24 +121,45 @@ def vectors_of(texts: list[str], dimensions: int, seed: int = 0) -> WordVectors:
     return Word2Vec(dimensions, epochs=5, seed=seed).fit(corpus).vectors
 
 
+def association_gap(vectors: WordVectors, sets: WordSets) -> float:
+    """How much nearer x is to a than to b than y is, as a difference of cosines: WEAT without its division."""
+    lists = (known_words(vectors, words) for words in (sets.x, sets.y, sets.a, sets.b))
+    x, y, a, b = (vectors.directions(vectors.places(words)) for words in lists)
+    return float(associations(x, a, b).mean() - associations(y, a, b).mean())
+
+
 @pytest.mark.long
 @pytest.mark.data
 def test_g03_a_text_next_to_its_gender_swapped_copy(record_property: Report) -> None:
-    """G03: a million words and their copy with he and she, father and mother exchanged: the association of science
-    and mathematics with men, of arts with women (WEAT 7 and 8, three seeds) falls; analogies are answered as well.
+    """G03: a million words; the same twice; and next to a copy with he and she, father and mother exchanged. Three
+    seeds. How much nearer to men than to women mathematics and science lie than arts (WEAT 7 and 8) falls, against the
+    text of equal length too; how much male names lean to careers (WEAT 6) does not, for names are not exchanged.
+    Analogies are answered as well. Effects, which are divided by their own deviation, need not get smaller.
     """
     texts = articles(1_000_000)
     pairs = [pair.split() for pair in PAIRS.split(", ")]
-    effects, right = {}, {}
-    for name, given in {"as it is": texts, "balanced": [*texts, *(swapped(text, pairs) for text in texts)]}.items():
+    arms = {
+        "as it is": texts,
+        "twice": [*texts, *texts],
+        "balanced": [*texts, *(swapped(each, pairs) for each in texts)],
+    }
+    tests = {name: read_word_sets(find(f"bias:{name}")) for name in ("weat6", "weat7", "weat8")}
+    gaps, right = dict[str, dict[str, float]](), {}
+    for arm, given in arms.items():
         made = [vectors_of(given, 50, seed) for seed in range(3)]
-        sets = [read_word_sets(find(f"bias:{split}")) for split in ("weat7", "weat8")]
-        effects[name] = float(np.mean([weat(vectors, each).effect for vectors in made for each in sets]))
-        right[name] = measure_analogies(made[0], read_questions(find("questions-words"))).accuracy
-        record_property(f"G03 effect and analogies right, {name}", f"{effects[name]:.2f}, {right[name]:.1%}")
-    assert effects["as it is"] > 0.5
-    assert abs(effects["balanced"]) < 0.5 * effects["as it is"]
-    assert right["balanced"] > 0.8 * right["as it is"]
+        found = {name: [association_gap(vectors, sets) for vectors in made] for name, sets in tests.items()}
+        gaps[arm] = {name: float(np.mean(np.abs(each))) for name, each in found.items()}
+        for name, sets in tests.items():
+            effects = ", ".join(f"{weat(vectors, sets).effect:.2f}" for vectors in made)
+            told = ", ".join(f"{each:.3f}" for each in found[name])
+            record_property(f"G03 {name}, text {arm}: differences of cosines; effects", f"{told}; {effects}")
+        right[arm] = measure_analogies(made[0], read_questions(find("questions-words"))).accuracy
+        record_property(f"G03 analogies right, text {arm}", f"{right[arm]:.1%}")
+    for name in ("weat7", "weat8"):
+        assert min(gaps["as it is"][name], gaps["twice"][name]) > 0.02
+        assert gaps["balanced"][name] < min(gaps["as it is"][name], gaps["twice"][name]) / 3
+    assert gaps["balanced"]["weat6"] > 0.7 * gaps["twice"]["weat6"] > 0.05
+    assert right["balanced"] > 0.9 * right["twice"]
 
 
 def measured(points: dict[float, float], name: str, record_property: Report) -> tuple[float, float]:
