@@ -97,7 +97,7 @@ def test_n05_a_network_gives_the_slice_of_cake_more_than_the_counts_do(seed: int
     }
     told = f"{shares['network']:.3f}, {shares['counts']:.3f}"
     record_property(f"N05 p(cake) after a slice of, network and Kneser-Ney 4-gram, seed {seed}", told)
-    assert shares["network"] > 1.5 * shares["counts"] > 0
+    assert shares["network"] > 10 * shares["counts"] > 0
 
 
 ANIMALS, MACHINES = ("cat", "feline", "dog", "horse"), ("truck", "helicopter", "engine", "tram")
@@ -118,30 +118,37 @@ def read_before() -> list[list[str]]:
 
 
 def test_n09_a_model_with_embeddings_does_know_the_other_name(record_property: Report) -> None:
-    """N09: labelled sentences have cats and trucks, never felines or helicopters. To counts both new words are alike; a
-    model that reads with vectors from unlabelled text calls one alive and the other not. Rename the cat in the
-    labelled text, and the counts say the same to the last bit, the model with vectors does not.
+    """N09: labelled sentences have cats, trucks and engines, never felines or helicopters. To counts both new words are
+    alike; a model that reads with vectors from unlabelled text calls one alive and the other not. Call the cat a horse
+    or a tram in the labelled text, and the counts say the same to the last bit. To the model with vectors a feline is
+    as alive as before by the near name, and not by the far one. Three seeds.
     """
     texts = [" ".join(words) for words in read_before()]
     corpus = Corpus.from_texts(texts, WordTokenizer().fit(texts))
     vectors = Word2Vec(10, loss="softmax", window="fixed:4", sample=0, epochs=10, rate=0.1).fit(corpus).vectors
-    known = [("cat", "alive"), ("dog", "alive"), ("truck", "not"), ("engine", "not")] * 4
+    known = [("cat", "alive"), ("cat", "alive"), ("truck", "not"), ("engine", "not")] * 4
     labels = [label for _, label in known]
-    said = {}
-    for cat in ("cat", "horse"):
+    settings: Any = {"embedding": 4, "hidden": 8, "min_count": 9, "epochs": 30, "rate": 0.02, "dropout": 0.0}
+    by_counts, alive = {}, {}
+    for cat in ("cat", "horse", "tram"):
         named = [f"a {cat if word == 'cat' else word} here" for word, _ in known]
-        counts = TextClassifier(BagOfWords(), NaiveBayes()).fit(named, labels)
-        settings: Any = {"embedding": 4, "hidden": 8, "min_count": 9, "epochs": 30, "rate": 0.02, "dropout": 0.0}
-        reader = RecurrentClassifier(embedder=StaticEmbedder(vectors), device="cpu", **settings).fit(named, labels)
         asked = ["a feline here", "a helicopter here", f"a {cat} here"]
-        said[cat] = counts.predict_proba(asked), reader.predict_proba(asked)
-    by_counts, by_vectors = said["cat"]
-    np.testing.assert_array_equal(by_counts[0], by_counts[1])
-    told = f"{by_vectors[0, 0]:.2f}, {by_vectors[1, 0]:.2f}; with counts {by_counts[0, 0]:.2f}, {by_counts[1, 0]:.2f}"
-    record_property("N09 probability of alive, feline and helicopter, with vectors", told)
-    assert by_vectors[0, 0] > 0.8 > 0.2 > by_vectors[1, 0]
-    np.testing.assert_array_equal(by_counts, said["horse"][0])
-    assert not np.array_equal(by_vectors, said["horse"][1])
+        by_counts[cat] = TextClassifier(BagOfWords(), NaiveBayes()).fit(named, labels).predict_proba(asked)
+        readers = [
+            RecurrentClassifier(embedder=StaticEmbedder(vectors), device="cpu", seed=seed, **settings)
+            for seed in range(3)
+        ]
+        alive[cat] = np.array([reader.fit(named, labels).predict_proba(asked)[:, 0] for reader in readers])
+        told = "; ".join(", ".join(f"{share:.2f}" for share in row) for row in alive[cat][:, :2])
+        record_property(f"N09 probability of alive, feline and helicopter, with vectors, cat called {cat}", told)
+    np.testing.assert_array_equal(by_counts["cat"][0], by_counts["cat"][1])
+    for cat in ("horse", "tram"):
+        np.testing.assert_array_equal(by_counts["cat"], by_counts[cat])
+    feline, helicopter, _ = alive["cat"].T
+    assert min(feline) > 0.8
+    assert max(helicopter) < 0.2
+    assert max(np.abs(alive["horse"][:, 0] - feline)) < 0.2
+    assert min(feline - alive["tram"][:, 0]) > 0.6
 
 
 def words_of_classes(random: np.random.Generator, documents: int) -> Corpus:
