@@ -535,7 +535,7 @@ def weigh(starts: Longs, columns: Ints, values: Doubles, duals: Doubles, scales:
 
 @kernel
 def last_sum_max(states: Floats, lengths: Longs, texts: int, units: int, out: Floats) -> None:
-    """Into out (B, 3H): the last state of each text, the sum of its states, and the largest number of each unit.
+    """Write to out (B, 3H) the last state of each text, the sum of its states, and the maximum of each unit.
 
     states (T, B, H); lengths (B,), from 1 to T.
     """

@@ -84,7 +84,7 @@ class LayerLauncher:
         return self.a.new_empty(self.steps + more, self.texts, self.width, dtype=kind)
 
     def product(self, source: Tensor, weight: Tensor, total: Tensor) -> None:
-        """Total (B, N) += source (B, K) · weightᵀ (N, K)."""
+        """Add source (B, K) · weightᵀ, weight (N, K), to total (B, N)."""
         tall = next(size for size in (MOST_TEXTS, 32, 16) if self.texts % size == 0)
         grid = weight.shape[0] // COLUMNS, self.texts // tall
         kernels.add_product[grid](

@@ -20,7 +20,7 @@ def add_product(
     source, weight, total, source_row, total_row,
     K: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
-    """Total (B, N) += source (B, K) · weightᵀ (N, K); the rows of source and total are so far apart."""
+    """Add source (B, K) · weightᵀ, weight (N, K), to total (B, N). source_row, total_row: row strides."""
     rows = tl.program_id(1) * BM + tl.arange(0, BM)
     columns = tl.program_id(0) * BN + tl.arange(0, BN)
     inner = tl.arange(0, BK)

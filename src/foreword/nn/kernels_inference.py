@@ -143,7 +143,7 @@ def multiply_small_rows(
                 out[to + 1] = np.float32(sums[2] + sums[3]) * scales[row + 1] * by + bias[row + 1]
 
 
-# The gates. from_x and from_h (n, gates · H), biases included; h and c (n, H) are updated in at.
+# The gates. from_x and from_h (n, gates · H), biases included; h and c (n, H) are updated in place.
 
 
 @kernel

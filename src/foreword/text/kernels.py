@@ -1,7 +1,7 @@
-r"""Two fields of JSON objects, one object per line, found and unescaped in at; rows copied to the output.
+r"""Two fields of JSON objects, one object per line, found and unescaped in place; rows copied to the output.
 
 Python's ``json`` builds an object for every key and value of a row. Here the row is only scanned: the scanner checks
-that it is JSON, records where the two fields are, and then undoes their escapes in at, which never makes a text
+that it is JSON, records where the two fields are, and then undoes their escapes in place, which never makes a text
 longer. Rare cases are left to Python: the scanner reports them and has changed nothing. It is never more lenient than
 ``json.loads``; ``tests/unit/text/test_jsonl.py`` compares the two. Measured on the rows of the filter benchmark: 2.1
 times as fast as orjson, 3.7 times as fast as ``json``.
@@ -241,7 +241,7 @@ def value_end(data: Bytes, at: int, stop: int) -> int:
 
 @kernel
 def unescaped(data: Bytes, start: int, stop: int) -> int:
-    """Undo the escapes of a string in at; return where it ends now. It must be one that ``string_end`` accepted."""
+    """Undo the escapes of a string in place; return its new end. It must be one that ``string_end`` accepted."""
     into = at = plain_run(data, start, stop)
     while at < stop:
         byte = data[at]
@@ -312,7 +312,7 @@ def equal(data: Bytes, start: int, stop: int, wanted: Bytes) -> bool:
 def find_fields(data: Bytes, starts: Longs, stops: Longs, text: Bytes, label: Bytes, spans: Longs, fate: Bytes) -> int:
     """Find and unescape the fields ``text`` and ``label`` of each line; return how many lines are left to Python.
 
-    data: uint8 (bytes,), valid UTF-8, changed in at; starts, stops: int64 (lines,).
+    data: uint8 (bytes,), valid UTF-8, changed in place; starts, stops: int64 (lines,).
     text, label: the fields' names; an empty ``label`` is not looked for. The text must be a string, the label a
     string, a number, true or false, which are taken as they are spelled.
     spans: int64 (lines, 4), filled with the start and stop of the text and of the label.
@@ -490,7 +490,7 @@ def copy_rows(
 
 @kernel
 def on_one_line(data: Bytes) -> None:
-    """Replace line feeds by spaces, in at: some models read no further than the end of a line."""
+    """Replace line feeds by spaces, in place: some models stop at the end of a line."""
     for at in range(len(data)):
         if data[at] == _NEWLINE:
             data[at] = _SPACE
