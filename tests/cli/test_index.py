@@ -28,7 +28,7 @@ def test_runs_of_words_are_counted_and_found(foreword: Foreword, index: Path, te
     assert foreword("index", "count", index, "sat on").stdout == "3\n"
     assert foreword("index", "find", index, "dog sat", "-k", 1).stdout.split("\t")[:2] == [f"{text}#2", "1"]
     found = json.loads(foreword("index", "find", index, "dog sat", "--json").stdout)
-    assert [place["document"] for place in found["places"]] == [1, 2]
+    assert [each["document"] for each in found["occurrences"]] == [1, 2]
     assert foreword("index", "document", index, "dog sat").stdout == f"{text}#2\tthe dog sat on the log\n"
 
 

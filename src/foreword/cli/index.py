@@ -1,4 +1,4 @@
-"""``foreword index``: every run of words in a corpus: how often, where, what follows, and what is copied from it."""
+"""``foreword index``: count and find any sequence of words in a corpus; show what follows it, and what is copied."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from foreword.cli.search import IdField
 from foreword.errors import InputError
 
 if TYPE_CHECKING:
-    from foreword.pipeline.index import Place, TextIndex
+    from foreword.pipeline.index import TextIndex
 
 BUILD_EXAMPLES = examples(
     "foreword index build wiki.txt -o index",
@@ -46,34 +46,32 @@ SPANS_EXAMPLES = examples(
     "foreword index spans index 'whether to be or not to be' --least 3", "foreword index spans index --file essay.txt"
 )
 
-IndexFolder: TypeAlias = Annotated[
-    str, typer.Argument(metavar="INDEX", help="A folder that foreword index build saved.")
-]
+IndexFolder: TypeAlias = Annotated[str, typer.Argument(metavar="INDEX", help="A saved index.")]
 Words: TypeAlias = Annotated[str, typer.Argument(metavar="WORDS", help="Words, or any text.", show_default=False)]
 
 
 @dataclass
 class IndexOptions:
-    """Which indexes are asked."""
+    """Which indexes are searched."""
 
     also: Annotated[
         list[str] | None,
-        typer.Option("--with", metavar="INDEX", help="Ask this index too, built with the same tokenizer; repeatable."),
+        typer.Option("--with", metavar="INDEX", help="Search this index too; it needs the same tokenizer. Repeatable."),
     ] = None
     tokenizer: Annotated[
         str | None,
-        typer.Option(metavar="TOKENIZER", help="Tokenizer of an INDEX that the infini-gram package has built."),
+        typer.Option(metavar="TOKENIZER", help="Tokenizer of an INDEX built by the infini-gram package."),
     ] = None
 
     def load(self, index: str) -> TextIndex:
-        """Load an index, and others to be asked with it."""
+        """Load an index, and others to be searched with it."""
         from foreword.pipeline.index import TextIndex
 
         found = [self._open(path, "index") for path in (index, *(self.also or []))]
         return found[0] if len(found) == 1 else TextIndex.joined(found)
 
     def count(self, index: str, words: str) -> int:
-        """Count words in an index, and in others to be asked with it, each compressed or not."""
+        """Count words in an index, and in others to be searched with it, each compressed or not."""
         from foreword.pipeline.index import TextIndex
 
         found = [self._open(path, "count") for path in (index, *(self.also or []))]
@@ -93,7 +91,7 @@ class IndexOptions:
         return TextIndex.read_infini_gram(path, load_tokenizer(self.tokenizer))
 
 
-app = command_group("index", "Count and find any run of words of a corpus.", BUILD_EXAMPLES)
+app = command_group("index", "Count and find any sequence of words in a corpus.", BUILD_EXAMPLES)
 
 
 def build(
@@ -116,7 +114,7 @@ def build(
     reading: ReadingOptions,
     output: OutputOptions,
 ) -> None:  # fmt: skip
-    """Index a text: sort all its suffixes, so that any run of words is counted and found at once.
+    """Index a text: sort all its suffixes, so that any sequence of words is counted and found in an instant.
 
     By default a document is a line, and words are separated by white space. With a byte tokenizer any string is found.
     With --memory the text is sorted in chunks, with the same result; the same command resumes a build that was stopped.
@@ -190,7 +188,7 @@ def _facts(index: TextIndex) -> dict[str, int]:
 
 
 def count(index: IndexFolder, words: Words, *, indexes: IndexOptions, output: OutputOptions) -> None:
-    """Count how often words stand in the corpus, one after another."""
+    """Count how often a sequence of words occurs in the corpus."""
     from foreword.cli.printing import write_json, write_text
 
     found = indexes.count(index, words)
@@ -204,24 +202,24 @@ Most: TypeAlias = Annotated[int, typer.Option("-k", min=1, help="Number of resul
 
 
 def find(index: IndexFolder, words: Words, *, k: Most = 10, indexes: IndexOptions, output: OutputOptions) -> None:
-    """Find where words stand: documents, the offset in tokens, and what stands around them.
+    """Find the occurrences of a sequence of words, with documents, token offsets and surrounding text.
 
-    Lines have the name of the document, the offset, and the text before, the words, and the text after, separated by
+    Each line has the name of the document, the offset, the text before, the words and the text after, separated by
     tabs.
     """
     from foreword.cli.printing import write_json
 
     runs = indexes.load(index)
-    places = runs.find(words, k)
+    occurrences = [asdict(each) for each in runs.find(words, k)]
     if output.as_json:
-        write_json({"text": words, "count": runs.count(words), "places": [asdict(place) for place in places]})
+        write_json({"text": words, "count": runs.count(words), "occurrences": occurrences})
     else:
-        for place in places:
-            _write_cells(*_cells(place))
+        for each in occurrences:
+            _write_cells(*(each[name] for name in ("name", "offset", "before", "text", "after")))
 
 
 def context(index: IndexFolder, words: Words, *, k: Most = 10, indexes: IndexOptions, output: OutputOptions) -> None:
-    """Show what follows the longest end of the words that the corpus has: next words, counts and shares."""
+    """Show what follows the longest suffix of the words that occurs in the corpus: words, counts, probabilities."""
     from foreword.cli.printing import print_message, write_json
 
     found = indexes.load(index).context(words, k)
@@ -236,7 +234,7 @@ def context(index: IndexFolder, words: Words, *, k: Most = 10, indexes: IndexOpt
 
 
 def document(index: IndexFolder, words: Words, *, k: Most = 1, indexes: IndexOptions, output: OutputOptions) -> None:
-    """Show the documents in which words stand, each with its name in front, separated by a tab."""
+    """Show the documents that contain the words, each preceded by its name and a tab."""
     from foreword.cli.printing import write_json
 
     runs = indexes.load(index)
@@ -260,10 +258,10 @@ def spans(
     indexes: IndexOptions,
     output: OutputOptions,
 ) -> None:
-    """Show which parts of a text stand verbatim in the corpus, how often, and where first; longest ones only.
+    """Show which parts of a text occur verbatim in the corpus, how often, and where first; only the longest ones.
 
-    Lines have the first token of the span, the one after its last, the count, the name of the document, the offset
-    there and the span, separated by tabs.
+    Each line has the index of the first token of the span, the index after the last, the count, the name of the
+    document, the offset there and the span, separated by tabs.
     """
     from foreword.cli.printing import write_json
     from foreword.text.sources import read_documents
@@ -291,10 +289,6 @@ def _load(index: str) -> TextIndex:
 
     found: TextIndex = load_able(index, "index")
     return found
-
-
-def _cells(place: Place) -> tuple[Any, ...]:
-    return place.name, place.offset, place.before, place.text, place.after
 
 
 def _write_cells(*cells: object) -> None:

@@ -67,7 +67,7 @@ class CompressedTextIndex(ShownInNotebook):
         return self
 
     def count(self, text: str) -> int:
-        """Return how often a text stands in the index, as a run of tokens."""
+        """Return how often a text occurs in the index, as a sequence of tokens."""
         ids, unknown = encode_run(text, self.tokenizer, self.vocab)
         return 0 if np.count_nonzero(unknown) else self.index.count(ids)
 

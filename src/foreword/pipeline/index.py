@@ -1,6 +1,6 @@
 """An index of every run of words in texts: a tokenizer, a suffix index of its ids, and the names of the documents.
 
-It answers what stands verbatim in a corpus: how often, where, what follows, and which parts of another text.
+It answers what occurs verbatim in a corpus: how often, where, what follows, and which parts of another text do.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from foreword.tokens.words import WordTokenizer
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a run of tokens stands. offset: of the run in its document, in tokens. before, text, after: an extract."""
+    """An occurrence of a sequence of tokens. offset: in its document, in tokens. before, text, after: an extract."""
 
     document: int
     name: str
@@ -44,10 +44,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class NextWords:
-    """What follows the longest end of a text that the index has.
+    """What follows the longest suffix of a text that occurs in the index.
 
-    matched: that end, of ``length`` tokens. count: how often it is followed by anything. words: the most frequent
-    next tokens, with their counts.
+    matched: that suffix, of ``length`` tokens. count: how often any token follows it. words: the most frequent next
+    tokens, with their counts.
     """
 
     matched: str
@@ -58,10 +58,10 @@ class NextWords:
 
 @dataclass(frozen=True, slots=True)
 class CopiedSpan:
-    """A part of a text that stands verbatim in the index, and no longer one that contains it.
+    """A part of a text that occurs verbatim in the index, and is not contained in a longer one.
 
-    begin, end: in tokens of the text. count: how often it stands there. document, name, offset: where it does first;
-    ``places`` shows what is around it.
+    begin, end: in tokens of the text. count: its number of occurrences. document, name, offset: the first of them;
+    ``places`` shows the text around it.
     """
 
     begin: int
@@ -179,21 +179,21 @@ class TextIndex(ShownInNotebook):
     # Queries
 
     def count(self, text: str) -> int:
-        """Return how often a text stands in the index, as a run of tokens."""
+        """Return how often a text occurs in the index, as a sequence of tokens."""
         ids, unknown = encode_run(text, self.tokenizer, self.vocab)
         return 0 if np.count_nonzero(unknown) else self.index.count(ids)
 
     def find(self, text: str, limit: int | None = 10) -> list[Place]:
-        """Return where a text stands, the first ``limit`` places."""
+        """Return the first ``limit`` occurrences of a text."""
         ids, unknown = encode_run(text, self.tokenizer, self.vocab)
         return [] if unknown.any() else self.places(ids, limit)
 
     def places(self, ids: Ids, limit: int | None = 10) -> list[Place]:
-        """Return where a run of ids stands, the first ``limit`` places."""
+        """Return the first ``limit`` occurrences of a sequence of ids."""
         return [self._place(each.document, each.offset, len(ids)) for each in self.index.find(ids, limit)]
 
     def context(self, text: str, k: int = 10) -> NextWords:
-        """Return the k most frequent tokens that follow the longest end of a text that the index has."""
+        """Return the k most frequent tokens after the longest suffix of a text that occurs in the index."""
         ids, unknown = encode(text, self.tokenizer, self.vocab)
         found = self.index.context(ids[np.flatnonzero(unknown)[-1] + 1 :] if unknown.any() else ids)
         words = [(self.vocab[id], count) for id, count in found.likeliest(k)]
@@ -201,7 +201,7 @@ class TextIndex(ShownInNotebook):
         return NextWords(matched, found.length, int(found.counts.sum()), words)
 
     def spans(self, text: str, least: int = 1) -> list[CopiedSpan]:
-        """Return the longest parts of a text that stand verbatim in the index, those of at least ``least`` tokens."""
+        """Return the longest parts of a text that occur verbatim in the index, those of at least ``least`` tokens."""
         array, matches = self.match(text)
         spans, ids, decode = matches.spans(least), array.tolist(), self.tokenizer.decode
         ends = np.array([end - 1 for _, end in spans], np.int64)
@@ -222,9 +222,9 @@ class TextIndex(ShownInNotebook):
         return ids, matches
 
     def coverage(self, texts: Block, least: int) -> Doubles:
-        """Return the share of each text that stands verbatim in the index, in runs of at least ``least`` tokens.
+        """Return the fraction of each text that occurs verbatim in the index, in spans of at least ``least`` tokens.
 
-        Float64 (documents,), NaN for a text without a token. A word that the index has not ends a run.
+        Float64 (documents,), NaN for a text without a token. A word that is not in the index ends a span.
         """
         encoded = self.tokenizer.encode_block(texts)
         ids, ends = np.asarray(encoded.ids, np.int64), encoded.ends
@@ -277,9 +277,9 @@ class TextIndex(ShownInNotebook):
 
 
 def encode(text: str, tokenizer: TextTokenizer, vocab: Vocab) -> tuple[Longs, Bools]:
-    """Return the ids of a text, and which of them stand for words that the index has not: bool (n,).
+    """Return the ids of a text, and which of them are of words that are not in the index: bool (n,).
 
-    A text may say ``<unk>`` and mean it, as the Penn Treebank does.
+    A text may contain the word ``<unk>``, as the Penn Treebank does.
     """
     ids = np.asarray(tokenizer.encode(text), np.int64)
     unknown = ids == (-1 if vocab.unknown is None else vocab.unknown)
