@@ -49,7 +49,7 @@ class LadderOptions:
         float, typer.Option("--time-budget", min=0.001, metavar="SECONDS", help="Time for all models together, about.")
     ] = 180.0
     sample: Annotated[
-        float, typer.Option("--sample", min=0.001, metavar="MB", help="Sample a larger text down to this size, evenly.")
+        float, typer.Option("--sample", min=0.001, metavar="MB", help="Subsample larger texts evenly to this size.")
     ] = 20.0
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Train all models again, also those that a stopped run had finished.")
@@ -71,8 +71,8 @@ def compare(
     The default text comes with every Python. Data sets are split as published, other texts by a fixed rule: of 20
     documents 18 are for training, one for validation and one for the test.
 
-    Networks share the time that the other models leave of --time-budget, and stop earlier when the validation part
-    improves no more. Without torch they are left out. --device cuda adds AWD-LSTM and the Mogrifier, which need a GPU.
+    Networks share the time that the other models leave of --time-budget, and stop earlier when the validation loss
+    stops improving. Without torch they are left out. --device cuda adds AWD-LSTM and the Mogrifier, which need a GPU.
 
     A run that was stopped is resumed when the same command is given again: until then, what was finished is kept in
     the user's cache folder.

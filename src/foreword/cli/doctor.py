@@ -32,7 +32,7 @@ def doctor(
     reading: ReadingOptions,
     output: OutputOptions,
 ) -> None:
-    """Go through a checklist: the files of a model, and what happens inside a recurrent network as it reads a text.
+    """Run a checklist on a model's files, and on what happens inside a recurrent network as it reads a text.
 
     For RNN, GRU and LSTM language models: whether gradients vanish or explode, whether units are saturated or dead, how
     long gates keep their contents, whether clipping decides every update, whether the learning rate fits. Verdicts are

@@ -178,6 +178,6 @@ def one_line(message: str) -> str:
 
 
 def _discard_output() -> None:
-    """Python flushes standard output once more as it ends, and would complain that nobody reads it."""
+    """Redirect standard output to the null device, because Python flushes it again at exit."""
     with suppress(OSError, ValueError):  # there need not be a real file behind it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -268,7 +268,7 @@ def filter(
     ] = None,
     output: OutputOptions,
 ) -> None:
-    """Score files of documents by any models, and keep what passes.
+    """Score documents with one or more models, and keep those that pass the rules.
 
     Every file gives a file of the same name and format in OUT, with all columns unchanged. A language model gives
     score, tokens, oov and perplexity, a classifier label and probability, and p(LABEL) for any label that a rule names.

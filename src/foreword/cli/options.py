@@ -33,7 +33,7 @@ READING, RUNNING = "Reading", "Running"
 # Arguments
 
 Texts: TypeAlias = Annotated[list[str], typer.Argument(metavar="TEXT", help=TEXT_HELP, show_default=False)]
-ModelFolder: TypeAlias = Annotated[str, typer.Argument(metavar="MODEL", help="A model that foreword train saved.")]
+ModelFolder: TypeAlias = Annotated[str, typer.Argument(metavar="MODEL", help="A saved model.")]
 TokenizerPath: TypeAlias = Annotated[
     str,
     typer.Argument(
@@ -44,9 +44,7 @@ TokenizerPath: TypeAlias = Annotated[
 # Options
 
 Out: TypeAlias = Annotated[str, typer.Option("--out", "-o", metavar="MODEL", help="Folder to save the model in.")]
-Overwrite: TypeAlias = Annotated[
-    bool, typer.Option("--overwrite", help="Replace a model of another kind that is there already.")
-]
+Overwrite: TypeAlias = Annotated[bool, typer.Option("--overwrite", help="Replace a model of another kind.")]
 SetOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Change a setting. May be repeated."),
@@ -54,7 +52,9 @@ SetOption: TypeAlias = Annotated[
 Threads: TypeAlias = Annotated[
     int | None, typer.Option("--threads", min=1, help="Number of threads.", show_default="all cores")
 ]
-Seed: TypeAlias = Annotated[int, typer.Option("--seed", min=0, help="Random seed: the same seed gives the same text.")]
+Seed: TypeAlias = Annotated[
+    int, typer.Option("--seed", min=0, help="Random seed; the same seed gives the same result.")
+]
 TokenizerOption: TypeAlias = Annotated[
     str | None,
     typer.Option(

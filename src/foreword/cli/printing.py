@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from foreword.protocols import Json
 
 WIDTH_OF_FILES = 120
-"""Columns where the output is no terminal and nobody says how wide it is."""
+"""Columns where the output is not a terminal and COLUMNS is not set."""
 
 
 def write_text(text: str) -> None:
-    """Text as it is, without a line end of its own."""
-    # What no UTF-8 can hold, half of a surrogate pair, is spelled as JSON and Python spell it.
+    """Write text without adding a line end."""
+    # Half of a surrogate pair, which UTF-8 cannot encode, is escaped as in JSON and Python.
     write_bytes(text.encode("utf-8", "backslashreplace"))
 
 
 def write_bytes(data: bytes) -> None:
     """Write bytes to standard output, all of them."""
     rest = memoryview(data)
-    while rest:  # with PYTHONUNBUFFERED nothing stands before the pipe, and a pipe takes what it has room for
+    while rest:  # with PYTHONUNBUFFERED there is no buffer, and a pipe may take a part only
         rest = rest[sys.stdout.buffer.write(rest) :]
 
 

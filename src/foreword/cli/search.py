@@ -83,8 +83,8 @@ def index(
 
     By default a document is a line, and words are runs of letters and digits, or punctuation marks, in lower case. The
     name of a document is the field that --id-field names, or its file, with a number where the file holds several:
-    notes.txt#3. BM25 has the settings k1 (1.5: how soon repeating a word stops to matter), b (0.75: how much the length
-    of a document matters) and, for bm25l and bm25+, delta (0.5: the least that a word is worth).
+    notes.txt#3. BM25 has the settings k1 (1.5: how slowly repeating a word stops mattering), b (0.75: length
+    normalisation) and, for bm25l and bm25+, delta (0.5: raises the weight of terms in long documents).
     """
     ranker = ranker_of(variant, settings)
     if tokenizer is not None and min_count is not None:

@@ -93,7 +93,7 @@ def _parse(setting: str, kind: str, allowed: dict[str, Any], aliases: dict[str, 
 
 
 def _value(text: str) -> Any:
-    """JSON where it is that, else a string, so that words need no quotation marks."""
+    """Parse a value as JSON, or return it as a string, so that words need no quotation marks."""
     try:
         return json.loads(text)
     except ValueError:

@@ -45,12 +45,12 @@ RecordingsArgument: TypeAlias = Annotated[
     list[str], typer.Argument(metavar="RECORDINGS", help=RECORDINGS_HELP, show_default=False)
 ]
 
-app = command_group("speech", "Learn to recognise speech; transcribe.", TRAIN_EXAMPLES)
+app = command_group("speech", "Train a speech recogniser; transcribe recordings.", TRAIN_EXAMPLES)
 
 
 @dataclass(frozen=True, slots=True)
 class DecodingOptions:
-    """How texts are searched for."""
+    """How texts are decoded."""
 
     beam: Annotated[
         int, typer.Option("--beam", min=0, help="Beam width; 0 takes the likeliest symbol of each frame.")
@@ -76,10 +76,11 @@ def train(
     *,
     out: Out,
     tokens: Annotated[
-        Literal["word", "character"], typer.Option(help="Symbols that the network predicts: words where they are few.")
+        Literal["word", "character"],
+        typer.Option(help="Symbols that the network predicts; words suit a small vocabulary."),
     ] = "word",
     sample_rate: Annotated[
-        int, typer.Option("--sample-rate", min=1000, help="Samples a second that recordings are converted to.")
+        int, typer.Option("--sample-rate", min=1000, help="Sample rate, in Hz, that recordings are converted to.")
     ] = 8000,
     valid: Annotated[
         str | None, typer.Option(metavar="RECORDINGS", help="Recordings on which the best epoch is chosen.")
@@ -87,7 +88,7 @@ def train(
     network: NetworkOptions,
     output: OutputOptions,
 ) -> None:
-    """Learn to recognise speech from recordings and their texts, and save the recogniser.
+    """Train a speech recogniser on recordings and their texts, and save it.
 
     Ctrl-C saves what was learnt in MODEL.checkpoint, and the same command with --resume continues, with more epochs or
     seconds if asked.

@@ -65,7 +65,7 @@ ColumnOption: TypeAlias = Annotated[
 ]
 Scheme: TypeAlias = Literal["bio", "iob1", "bioes"]
 
-app = command_group("tag", "Learn a tagger of words; tag text.", TRAIN_EXAMPLES)
+app = command_group("tag", "Train a tagger; tag text.", TRAIN_EXAMPLES)
 
 
 def train(

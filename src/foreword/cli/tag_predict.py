@@ -90,7 +90,7 @@ def answers(
 ) -> Iterator[str]:
     """Yield the output for the input lines, batch by batch."""
     for name, lines in _files(batches):
-        kind, lines = (input_format, lines) if input_format else told_format(name, lines)
+        kind, lines = (input_format, lines) if input_format else detected_format(name, lines)
         if kind == "conllu":
             yield from tagged_conllu(tagger, name, lines, format or "conllu")
         elif kind == "conll":
@@ -113,10 +113,11 @@ def _files(batches: Iterator[FileLines]) -> Iterator[tuple[str, Iterator[list[st
         yield held.name, lines_of(held.name)
 
 
-def told_format(name: str, batches: Iterator[list[str]]) -> tuple[InputFormat, Iterator[list[str]]]:
-    """CoNLL-U, if the name says so, or the first line that is neither blank nor a comment; and the lines, whole again.
+def detected_format(name: str, batches: Iterator[list[str]]) -> tuple[InputFormat, Iterator[list[str]]]:
+    """Return the input format and the lines: the format by the file name, else by the first line that is neither blank
+    nor a comment.
 
-    A stream that begins with comments is held back until that line has come.
+    A stream that begins with comments is buffered until that line has come.
     """
     from foreword.tag.conllu import COLUMNS
     from foreword.text.compression import without_suffix

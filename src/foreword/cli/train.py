@@ -123,17 +123,17 @@ def train(
 ) -> None:
     """Train a language model or word vectors on a text, and save the model.
 
-    A document is a line, and words are separated by white space. All words are known, to networks the 50,000 most
-    frequent ones, so that perplexities of models of one text can be compared; words seen fewer than 5 times get no
-    vector. Networks take the settings of their training and dropout with --set too: epochs,
-    batch, steps, rate, optimiser, schedule, clip, patience, seconds, dropout and others. With --valid they keep the
-    weights that were best on that text.
+    A document is a line, and words are separated by white space. The vocabulary has all words (for networks, the 50,000
+    most frequent), so that perplexities of models of one text can be compared; word vectors are learnt for words seen
+    at least 5 times. Networks also take the settings of their training and dropout with --set: epochs, batch, steps,
+    rate, optimiser, schedule, clip, patience, seconds, dropout and others. With --valid they keep the weights that were
+    best on that text.
 
     Ctrl-C saves what networks and word vectors have learnt, a network in MODEL.checkpoint; the same command with
     --resume continues. Word vectors trained with more than one thread differ from run to run.
 
-    With --ray, the tasks of a cluster count n-grams, and --workers train networks; all nodes must be able to read the
-    texts and MODEL. The n-gram model is the same as without --ray, and so is the network of one worker.
+    With --ray, n-grams are counted in tasks of a cluster, and networks are trained by --workers; all nodes must be able
+    to read the texts and MODEL. The n-gram model is the same as without --ray, and so is the network of one worker.
     """
     from foreword.cli.models import check_output, nothing_to_resume
     from foreword.cli.progress import job

@@ -46,7 +46,7 @@ EVALUATE_EXAMPLES = examples(
 SIDE_HELP = "Sentences, one per line, compressed or not, or a data set such as [bold]multi30k:train.en[/]."
 TARGET_HELP = "Their translations, line by line."
 
-app = command_group("translate", "Learn to translate; translate.", TRAIN_EXAMPLES)
+app = command_group("translate", "Train a translator; translate text.", TRAIN_EXAMPLES)
 
 Target: TypeAlias = Annotated[
     str | None, typer.Argument(metavar="[TARGET]", help=TARGET_HELP, show_default="SOURCE is a table of pairs")
