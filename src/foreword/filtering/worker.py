@@ -35,7 +35,7 @@ POLL = 0.2
 """Seconds between two reports of progress."""
 
 SILENCE = 60.0
-"""Seconds without progress after which the user is told, and again after twice, four times ... as long."""
+"""Seconds without progress after which a warning is issued, and again after twice, four times ... as long."""
 
 
 @dataclass(frozen=True, slots=True)

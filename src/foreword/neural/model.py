@@ -306,12 +306,12 @@ def _temperature_in(arrays: Mapping[str, Array]) -> float:
 def _plain(value: Any) -> Json:
     if isinstance(value, Training | Dropout):
         return json_of(value)
-    told: Json = list(value) if isinstance(value, tuple) else value
-    return told
+    found: Json = list(value) if isinstance(value, tuple) else value
+    return found
 
 
 def _checked(model: type[NeuralLM], settings: dict[str, Json]) -> dict[str, Any]:
-    """Saved settings as the constructor takes them: every one there, no other, each of its default's type."""
+    """Check saved settings against the constructor: the same names, each of its default's type. Return arguments."""
     wanted = {**model.constructor_settings(), "dropout": None, "training": None, "seed": 0}
     given: dict[str, Any] = {name: wanted[name] for name in LATER if name in wanted} | settings
     if set(given) != set(wanted):

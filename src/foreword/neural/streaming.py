@@ -122,8 +122,9 @@ class Streaming:
         return logs
 
     def shortlist(self, state: Floats, count: int) -> tuple[Ids, Logs]:
-        """Of one text: tokens, rising, among which are the ``count`` likeliest, and their log-probabilities, each too
-        high by the same number. The same float32 as in ``next_logprobs``, but most of the matrix is read as int8 only.
+        """Return, for one text, tokens in increasing order that include the ``count`` likeliest, and their
+        log-probabilities up to a constant: the same float32 as in ``next_logprobs``, but most of the matrix is read as
+        int8 only.
         """
         hidden = self._hidden(state)
         if self._mixture is not None:
@@ -137,7 +138,7 @@ class Streaming:
 
     @cached_property
     def _screened(self) -> Screened | None:
-        """Made when it is first asked for; matrices of whole numbers are small enough as they are."""
+        """Build the int8 screen on first use; None for matrices of integers, which are small already."""
         return Screened(self._output) if isinstance(self._output, Whole) else None
 
     def _hidden(self, state: Floats) -> Floats:
@@ -376,7 +377,7 @@ def small_matrix(weight: Floats, bias: Floats) -> Small:
 
 
 def _rounded(weight: Floats, kind: np.dtype[Any], together: int, step: int) -> tuple[Any, Floats, int]:
-    """Whole numbers, flat, rows and columns padded with zeros to multiples; the rows' scales; columns with padding."""
+    """Return the weights as padded integers, flat, with row scales and the number of columns with padding."""
     rows, columns = weight.shape
     sizes = np.abs(weight).max(axis=1)
     scales = np.where(sizes > 0, sizes / np.iinfo(kind).max, 1).astype(np.float32)
@@ -411,7 +412,9 @@ class Screened:
         self._of_bias = 2 * LOST * np.abs(exact.bias)
 
     def largest(self, x: Floats, count: int) -> tuple[Longs, Floats]:
-        """Rows, rising, among which are those of the ``count`` largest products with x (columns,); the products."""
+        """Return rows that include those of the ``count`` largest products with x (columns,), in increasing order, and
+        the products.
+        """
         rows, columns = len(self._exact.bias), len(x)
         size = float(np.linalg.norm(x))
         if self._small is None or count * WORTH > rows or not np.isfinite(size):

@@ -35,7 +35,7 @@ Normalised = Literal["power", "gnmt"]
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """Where a translation looked. weights: (target tokens, source tokens), rows sum to one; ends included."""
+    """Attention of a translation. weights: (target tokens, source tokens), rows sum to one; ``</s>`` included."""
 
     source: list[str]
     target: list[str]
@@ -43,7 +43,7 @@ class Looked:
 
     @property
     def alignment(self) -> list[int]:
-        """For each target token the source token that was looked at most; ends left out of both."""
+        """Return, for each target token, the most attended source token; without the end-of-sentence tokens."""
         inner = self.weights[:-1, :-1]
         return inner.argmax(1).tolist() if inner.size else []
 
@@ -169,7 +169,7 @@ class TextTranslator(ShownInNotebook):
     def measure(
         self, sources: Texts, references: Texts, *, width: int = 5, meter: Meter | None = None, **settings: Any
     ) -> TranslationMeasures:
-        """BLEU and chrF of the model's translations."""
+        """Return BLEU and chrF of the model's translations."""
         _check_texts(sources, references)
         if not sources:
             raise InputError("there are no sentences: there is nothing to measure")

@@ -202,7 +202,7 @@ class Queue:
             asyncio.get_running_loop().call_soon(self._gather, asyncio.get_running_loop())
 
     def _rest(self) -> None:
-        """Be dropped until the next request: clients choose ever new options, and a queue keeps its model in memory."""
+        """Drop this queue while it is empty: clients may vary options without end, and a queue keeps its model."""
         self.busy = False
         self.batcher.drop(self)
 

@@ -35,12 +35,12 @@ class NotYetError(ForewordError):
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Entry:
-    """A model and what it is called. task: "text", "vectors", "tags", "translate" or "other", by what it can be asked.
+    """A model and its name. task: "text", "vectors", "tags", "translate" or "other", by the requests it can answer.
 
     kind: as in ``KINDS``; can: the names of the routes that take it.
-    steps: the version of a language model that is fastest for one token at a time. words: its word vectors, which a
-    trained model builds anew whenever it is asked for them. lock: held while the model computes, because kernels write
-    into its buffers.
+    steps: the version of a language model that is fastest for one token at a time. words: its word vectors, cached
+    because a trained model rebuilds them at each call. lock: held while the model computes, because kernels write into
+    its buffers.
     """
 
     name: str

@@ -20,7 +20,7 @@ FLOOR = 1e-8
 
 
 def log_mel(sound: Reals, rate: int, *, bands: int = 26, window: float = 0.025, hop: float = 0.010) -> Floats:
-    """(F, M): the logarithm of the energy in each band, a frame every ``hop`` seconds. sound: (N,), from −1 to 1."""
+    """Return (F, M): the log energy in each mel band, one frame every ``hop`` seconds. sound: (N,), from −1 to 1."""
     sound = np.asarray(sound, np.float64)
     if sound.ndim != 1 or not np.isfinite(sound).all():
         raise InputError(f"a sound is {sound.shape}, or not finite: expected samples one after another")
@@ -35,7 +35,7 @@ def log_mel(sound: Reals, rate: int, *, bands: int = 26, window: float = 0.025, 
 
 
 def mfcc(sound: Reals, rate: int, *, coefficients: int = 13, bands: int = 26) -> Floats:
-    """(F, C): the first coefficients of the cosine transform of ``log_mel``: the spectrum's shape, not its pitch."""
+    """Return (F, C): the first cosine coefficients of ``log_mel``: the spectral envelope, without the pitch."""
     if not 1 <= coefficients <= bands:
         raise SettingError(f"coefficients={coefficients}: expected 1 to the number of bands, {bands}")
     found: Floats = dct(log_mel(sound, rate, bands=bands), type=2, norm="ortho", axis=1)[:, :coefficients]
@@ -43,7 +43,7 @@ def mfcc(sound: Reals, rate: int, *, coefficients: int = 13, bands: int = 26) ->
 
 
 def mel_bands(bands: int, points: int, rate: int) -> Doubles:
-    """(M, points / 2 + 1): triangles whose corners are evenly spaced on the mel scale from 0 to half the rate."""
+    """Return (M, points / 2 + 1): triangular filters, evenly spaced on the mel scale from 0 to half the sample rate."""
     highest = 2595 * np.log10(1 + rate / 2 / 700)
     corners = 700 * (10 ** (np.linspace(0, highest, bands + 2) / 2595) - 1)
     places = np.fft.rfftfreq(points, 1 / rate)

@@ -23,7 +23,7 @@ from foreword.storage.atomic import atomic_file
 PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
 NAMES = {0x2: "ADPCM", 0x6: "A-law", 0x7: "µ-law", 0x11: "ADPCM", 0x31: "GSM", 0x50: "MPEG", 0x55: "MP3", 0x161: "WMA"}
 RATES = range(1000, 400_000)
-"""Samples a second that are believed."""
+"""Sample rates, in Hz, that are accepted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

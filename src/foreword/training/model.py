@@ -154,7 +154,7 @@ class NeuralModel(ShownInNotebook, Generic[Data]):
         return run if workers == 1 else f"{run} by {workers}"
 
     def restore_best(self, arrays: Mapping[str, Array]) -> Self:
-        """Become the best model of a run that other workers finished; arrays: of its checkpoint."""
+        """Restore the best weights from a checkpoint, of a run that other workers finished."""
         self._flat = torch.from_numpy(np.array(arrays["best"])).to(self.torch_device())
         self.valid_score_ = float(arrays["score"][0])
         return self
@@ -179,7 +179,7 @@ class NeuralModel(ShownInNotebook, Generic[Data]):
 
     @contextlib.contextmanager
     def using(self, weights: Tensor) -> Iterator[None]:
-        """Have other flat weights for a while, to evaluate them."""
+        """Use other flat weights temporarily, to evaluate them."""
         own, self._flat = self._flat, weights
         try:
             yield

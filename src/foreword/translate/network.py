@@ -202,7 +202,7 @@ class TranslationNetwork:
     # The source
 
     def encode(self, weights: Weights, source: Tensor, lengths: Tensor, drop: Drop = NOTHING_DROPPED) -> EncoderMemory:
-        """Source (S, B), lengths (B,), at least 1. A sentence's memory does not depend on the others in its batch."""
+        """Encode source (S, B), lengths (B,), at least 1. The result does not depend on the rest of the batch."""
         x = self._vectors(weights["target" if self.shared else "source"], source)
         mask = torch.arange(len(source), device=source.device) < lengths[:, None]
         if self.one_network:

@@ -158,7 +158,9 @@ class _Search:
         self._select_states(rows, ids)
 
     def _continuations(self) -> tuple[Doubles, Longs, Doubles]:
-        """Of each source the likeliest 2 W: log-probabilities, where among (W, V), and what coverage costs now."""
+        """Return the 2 W likeliest continuations of each source: log-probabilities, indices into (W, V), and coverage
+        penalties.
+        """
         sources, width = self.logprobs.shape
         read = self.network.step(self.weights, self.memory, self.words, self.state)
         self.state = read.state
