@@ -71,10 +71,10 @@ def theirs(model: str) -> Callable[[Path, int], WordVectors]:
 
 
 MODELS = {
-    "ours, CBOW": ours("cbow"),
-    "ours, skip-gram": ours("skip-gram"),
-    "gensim, CBOW": theirs("cbow"),
-    "gensim, skip-gram": theirs("skip-gram"),
+    "cbow": ours("cbow"),
+    "skip-gram": ours("skip-gram"),
+    "gensim-cbow": theirs("cbow"),
+    "gensim-skip-gram": theirs("skip-gram"),
 }
 
 
@@ -110,7 +110,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--words", type=int, default=16_500_000)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--models", default=";".join(MODELS), help="their names, separated by semicolons")
+    parser.add_argument("--models", default=",".join(MODELS), help="their names, separated by commas")
     parser.add_argument("--out", type=Path, default=Path("docs/results/vector_quality.json"))
     given = parser.parse_args()
     logging.getLogger("gensim").setLevel(logging.ERROR)
@@ -120,7 +120,7 @@ def main() -> None:
         with file.open("w", encoding="ascii") as written:
             written.writelines(f"{text}\n" for text in paragraphs(given.words))
         for seed in range(given.seeds):
-            for name in given.models.split(";"):
+            for name in given.models.split(","):
                 began = time.perf_counter()
                 vectors = MODELS[name](file, seed)
                 made = provenance(seed, time.perf_counter() - began, commit=commit)
