@@ -132,13 +132,13 @@ def check_choice(settings: object, name: str, choices: Iterable[object]) -> None
 
 
 def grades_of(labels: Iterable[str]) -> Doubles:
-    """Return labels as numbers; an InputError names one that is none."""
+    """Return labels as numbers; an InputError names one that is not a number."""
     grades = []
     for label in labels:
         try:
             grades.append(float(label))
         except ValueError:
-            raise InputError(f"the label {label!r} is no number: grades are") from None
+            raise InputError(f"the label {label!r} is not a number: grades must be numbers") from None
     if not np.isfinite(grades).all():
         raise InputError("grades have to be finite numbers")
     return np.array(grades)

@@ -48,11 +48,11 @@ class DivergedError(InputError):
 
 
 class GpuMemoryError(InputError):
-    """A GPU has not enough memory for a training. batch, steps: the settings to lower."""
+    """A GPU does not have enough memory for a training. batch, steps: the settings to lower."""
 
     def __init__(self, batch: int, steps: int) -> None:
         super().__init__(
-            f"the GPU has not enough memory for this training: expected a batch below {batch}, "
+            f"the GPU does not have enough memory for this training: expected a batch below {batch}, "
             f"fewer steps than {steps} or a smaller model"
         )
 

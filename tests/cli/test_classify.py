@@ -87,7 +87,7 @@ def test_fasttext_reads_text_itself(foreword: Foreword, data: Path, tmp_path: Pa
     assert json.loads(foreword("evaluate", tmp_path / "model", data, "--json").stdout) == told["test"]
     labels = foreword("classify", "predict", tmp_path / "model", input="a prize now\n\nat nine\n").stdout
     assert labels == "spam\n\nham\n"
-    refused(foreword, "is no sum over words", "classify", "explain", tmp_path / "model", "a prize")
+    refused(foreword, "is not a sum over words", "classify", "explain", tmp_path / "model", "a prize")
     refused(foreword, "means nothing to fasttext", *call, "--features", "tf-idf", status=2)
 
 

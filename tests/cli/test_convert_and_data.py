@@ -63,7 +63,7 @@ def test_names_and_splits_that_are_not(foreword: Foreword) -> None:
     for words, said, status in (
         (["pbt"], "no dataset named 'pbt': expected ptb", 2),
         (["ptb", "--path", "tset"], "no split 'tset' in ptb", 2),
-        (["embedded", "--path", "test"], "embedded is no file", 1),
+        (["embedded", "--path", "test"], "embedded is not a file", 1),
     ):
         result = foreword("data", *words)
         assert result.exit_code == status

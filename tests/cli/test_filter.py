@@ -444,8 +444,8 @@ def test_wrong_calls(foreword: Foreword, models: Path, web: Path, tmp_path: Path
     assert "expected =, !=" in told("--keep", "label")
     assert "a bracket is not closed" in told("--keep", "(label=en")
     assert not (tmp_path / "out").exists()
-    assert "lies inside" in told("--score-only", out=web / "out")
-    assert "lies inside" in told("--score-only", out=tmp_path)
+    assert "is inside" in told("--score-only", out=web / "out")
+    assert "is inside" in told("--score-only", out=tmp_path)
     assert "no model there" in told("--score-only", model="nothing")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("precious")
@@ -489,8 +489,8 @@ def test_a_stream_has_limits_that_are_told(foreword: Foreword, models: Path, tmp
     assert "gives no name to a file" in told("-", tmp_path / "out", *keep)
     for words in (["-p", 2], ["--on-error", "skip"], ["--restart"], ["--json"]):
         assert "by one process" in told("-", "-", *keep, *words)
-    assert "a stream passes by once" in told("-", "-", "--keep-percentile", 10)
-    assert "a stream passes by once" in told("-", "-", "--buckets", "30,60")
+    assert "percentiles need two passes" in told("-", "-", "--keep-percentile", 10)
+    assert "percentiles need two passes" in told("-", "-", "--buckets", "30,60")
     assert "Parquet" in told("-", "-", *keep, "--format", "parquet")
     assert 'standard input: line 2 has no field "text" (it has: txt)' in told("-", "-", *keep, status=1)
     assert list(tmp_path.iterdir()) == []

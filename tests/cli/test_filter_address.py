@@ -133,8 +133,8 @@ def test_what_an_address_refuses(foreword: Foreword, model: Path, web: Path, mem
     system.pipe_file("/bucket/kept/precious.txt", b"mine")
     assert "not empty" in told(memory, "--score-only")
     assert "OUT is a folder" in told(f"{memory}/precious.txt", "--score-only")
-    assert "lies inside" in told(f"file://{web}/kept", "--score-only")
-    assert "lies inside" in told("memory://bucket/kept/in", "--score-only", source="memory://bucket/kept")
+    assert "is inside" in told(f"file://{web}/kept", "--score-only")
+    assert "is inside" in told("memory://bucket/kept/in", "--score-only", source="memory://bucket/kept")
     assert "cannot write nowhere://x" in told("nowhere://x", "--score-only")
     assert "--scratch is for an address" in told(tmp_path / "out", "--score-only", "--scratch", tmp_path)
     assert foreword("filter", model, web, "memory://b/done", "--score-only", "-p", 1).exit_code == 0

@@ -161,7 +161,7 @@ def test_the_k_best_and_restricted_labels(foreword: Foreword, quality: Path, web
     assert {row["label"] for row in kept(tmp_path / "after")} == {"lq"}
     assert min(row["probability"] for row in kept(tmp_path / "after")) < 0.4
     assert min(row["probability"] for row in kept(tmp_path / "before")) > 0.999
-    assert "'xq' is no label of the model; it has hq, lq" in refused(
+    assert "'xq' is not a label of the model; it has hq, lq" in refused(
         foreword, quality, web, tmp_path / "no", "--keep", "p(xq) > 0.5"
     )
     table = tmp_path / "table.tsv"
@@ -256,4 +256,4 @@ def test_the_expected_grade(foreword: Foreword, web: Path, tmp_path: Path) -> No
 
 def test_a_grade_needs_numbers(foreword: Foreword, quality: Path, web: Path, tmp_path: Path) -> None:
     told = refused(foreword, quality, web, tmp_path / "no", "--keep", "grade >= 3")
-    assert "the label 'hq' is no number" in told or "the label 'lq' is no number" in told
+    assert "the label 'hq' is not a number" in told or "the label 'lq' is not a number" in told

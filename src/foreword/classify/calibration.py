@@ -148,7 +148,7 @@ class Calibrated(Estimator):
         settings: Any = parts.settings
         model = unnest("model", parts)
         if not isinstance(model, Classifier):
-            raise ValueError(f"a {type(model).__name__} is no classifier")
+            raise ValueError(f"a {type(model).__name__} is not a classifier")
         made = cls(model, folds=settings["folds"], seed=settings["seed"])
         made._check_settings()
         temperature = settings["temperature"]

@@ -289,7 +289,7 @@ def explain(
     loaded = load_able(model, "classify")
     if not isinstance(loaded, TextClassifier):
         raise InputError(
-            f"{model}: the score of a {kinds.of(loaded).name} is no sum over words: it cannot be explained"
+            f"{model}: the score of a {kinds.of(loaded).name} is not a sum over words: it cannot be explained"
         )
     classes = {str(known): known for known in loaded.classes_.tolist()}
     if label is not None and label not in classes:

@@ -75,7 +75,7 @@ def print_paths(one: Dataset, split: str | None, output: OutputOptions) -> None:
     from foreword.cli.progress import progress
 
     if not one.files:
-        raise InputError(f"{one.name} is no file: this Python carries it; name it wherever a TEXT is asked for")
+        raise InputError(f"{one.name} is not a file: it comes with Python; use its name wherever a TEXT is expected")
     with progress(output.quiet) as meter:
         wanted = one.splits if split is None else (one.file(split).split,)
         paths = {split: str(one.path(split, meter=meter)) for split in wanted}

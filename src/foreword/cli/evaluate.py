@@ -69,7 +69,7 @@ class EvaluationReading:
     def reading(self) -> Reading:
         """Return how texts without labels are read."""
         if self.format not in (None, "text", "jsonl", "parquet"):
-            raise typer.BadParameter(f"{self.format} is for classifiers, and this is none", param_hint="'--format'")
+            raise typer.BadParameter(f"{self.format} is for classifiers, which this is not", param_hint="'--format'")
         return reading_of(self.document, self.field, self.format, self.errors)
 
 

@@ -375,7 +375,7 @@ def _named(word: str) -> tuple[str, str]:
     if not sign or Path(word).exists():
         return "", word
     if not name.isidentifier():
-        raise typer.BadParameter(f"{name!r} is no name for a model: letters, digits and _", param_hint="--model")
+        raise typer.BadParameter(f"{name!r} is not a model name: expected letters, digits and _", param_hint="--model")
     return name, path
 
 

@@ -144,4 +144,4 @@ def _in_dataset(spec: str, meter: Meter | None) -> str | Iterable[str]:
         return str(found.path(file.split, meter=meter))
     if file.format == "jsonl" or "label" in file.format:
         return (text for _, text in labelled(spec, meter=meter))
-    raise SettingError(f"{found.name}:{file.split} is no running text: its format is {file.format}")
+    raise SettingError(f"{found.name}:{file.split} is not running text: its format is {file.format}")

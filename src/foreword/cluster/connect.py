@@ -85,11 +85,11 @@ def result_of(ref: Any) -> Any:
             raise cause from error
         raise
     except ray.exceptions.RayError as error:
-        raise ForewordError(f"Ray gave up: {lost(error)}") from error
+        raise ForewordError(f"Ray failed: {lost(error)}") from error
 
 
 def lost(error: BaseException) -> str:
-    """Return why Ray gave up a task after its retries: the first line of the error."""
+    """Return why a task of Ray failed after its retries: the first line of the error."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 

@@ -129,7 +129,7 @@ def _reason(error: Exception) -> str:
         cause = getattr(each, "cause", each)
         if isinstance(cause, ForewordError):
             return str(cause)
-    return f"Ray gave up training: {lost(error)}"
+    return f"Ray failed to train: {lost(error)}"
 
 
 @contextmanager

@@ -376,7 +376,7 @@ class LineModel:
         # Kernels are compiled for the types they are called with: for others it would take half a minute.
         whole = [value for name, value in settings.items() if name != "t"]
         if not all(type(value) is int for value in (*whole, pools)) or type(settings["t"]) not in (int, float):
-            raise ValueError("a setting is no whole number")
+            raise ValueError("a setting is not an integer")
         if not isinstance(labels, int) or type(distinct) is not bool:
             raise ValueError("expected a number of 'labels', and 'distinct' true or false")
         made = Settings(**settings)

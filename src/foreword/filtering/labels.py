@@ -89,7 +89,7 @@ class ClassScorer:
         if label not in names:
             near = get_close_matches(label, names, n=8) if len(names) > 8 else names
             some_names = ", ".join(near or names[:8]) + (", …" if len(names) > 8 else "")
-            raise SettingError(f"{label!r} is no label of the model; it has {some_names}")
+            raise SettingError(f"{label!r} is not a label of the model; it has {some_names}")
         if self.settings.before and self.settings.only is not None and label not in self.settings.only:
             raise SettingError(f"p({label}): --restrict before leaves it out of the softmax: add it to --labels")
         return names.index(label)

@@ -324,7 +324,7 @@ def filter_stream(source: str, out: Sink, filtering: Filtering, *, meter: Meter 
     if filtering.sidecar:
         raise SettingError("a sidecar is a file: name a folder to write to")
     if filtering.two_passes:
-        raise SettingError("percentages are known when all has been read: a stream passes by once")
+        raise SettingError("percentiles need two passes, which a stream does not allow")
     if source == STREAM and filtering.format is None:
         filtering = replace(filtering, format="jsonl")
     files = find_files(source)

@@ -76,7 +76,7 @@ class Shard:
     def of(cls, number: int, file: SourceFile, source: str, filtering: Filtering) -> Shard:
         """Describe a file that was found under ``source``."""
         if file.name == STANDARD_INPUT:
-            raise InputError("standard input is no shard: foreword filter reads files")
+            raise InputError("standard input is not a shard: foreword filter reads files")
         path = Path(file.name)
         facts = path.stat() if not ADDRESS.match(file.name) and path.is_file() else None
         changed = (facts.st_mtime_ns, facts.st_ctime_ns) if facts is not None else (0, 0)
@@ -113,10 +113,10 @@ def check_disjoint(source: str, files: Sequence[SourceFile], out: str) -> None:
     """Refuse to write into what is read, or to read what is written."""
     real = _real(out)
     if (ADDRESS.match(source) or Path(source).is_dir()) and _is_below(real, _real(source)):
-        raise SettingError(f"{out} lies inside {source}: the next run would read what this one writes")
+        raise SettingError(f"{out} is inside {source}: the next run would read what this one writes")
     for file in files:
         if _is_below(_real(file.name), real):
-            raise SettingError(f"{file.name} lies inside {out}, which is to be written")
+            raise SettingError(f"{file.name} is inside the output folder {out}")
 
 
 def _real(name: str) -> str:

@@ -53,7 +53,7 @@ def read_table(path: str) -> dict[str, tuple[float, ...]]:
     table: dict[str, tuple[float, ...]] = {}
     for place, label, values in rows:
         if label in table:
-            raise InputError(f"{path}: {place}: {label!r} is there twice")
+            raise InputError(f"{path}: {place}: {label!r} appears twice")
         if not 1 <= len(values) <= 2 or not all(map(math.isfinite, values)):
             raise InputError(f"{path}: {place}: expected a label and one threshold, or two for buckets")
         table[label] = values

@@ -60,7 +60,7 @@ def checked(parameters: Parameters, states: int, words: int) -> Parameters:
     for name, table, axis in zip(Parameters._fields, parameters, AXES, strict=True):
         sums = table.sum(axis=axis, dtype=np.float64)
         if not (table.min() >= 0 and np.abs(sums - 1).max() <= ROW_TOLERANCE[table.dtype.name]):
-            raise SettingError(f"{name} has a row that is no distribution: negative, or not summing to one")
+            raise SettingError(f"{name} has a row that is not a distribution: negative, or not summing to one")
     return Parameters(*(frozen(table) for table in parameters))
 
 

@@ -46,7 +46,7 @@ def trellis_of(entry: Entry, text: str) -> tuple[list[str], Trellis]:
         if not 1 < len(corpus.ids) <= MOST_WORDS + 1:
             raise InputError(f"expected a sentence of 1 to {MOST_WORDS} words")
         return [model.vocab[id] for id in corpus.ids[:-1].tolist()], hmm_trellis(model.model, corpus)
-    raise InputError(f"{entry.name} is no hidden Markov model")
+    raise InputError(f"{entry.name} is not a hidden Markov model")
 
 
 def words_of(text: str) -> list[str]:
@@ -87,7 +87,7 @@ def add_routes(service: Service, lab: Lab) -> None:
     def predict(asked: AskTags) -> dict[str, Any]:
         entry = registry[asked.model]
         if entry.task != "tags":
-            raise InputError(f"{entry.name} is no tagger")
+            raise InputError(f"{entry.name} is not a tagger")
         words = words_of(asked.text)
         with entry.lock:
             tags = entry.model.predict([words])[0]

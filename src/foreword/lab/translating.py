@@ -98,7 +98,7 @@ def beam_tree(model: NextToken[Any], *, width: int = 4, max_tokens: int = 60, le
 def translation_of(entry: Entry, text: str, width: int) -> dict[str, Any]:
     """Return the best translation, its attention and the search. weights: (target, source), None without attention."""
     if entry.task != "translate":
-        raise InputError(f"{entry.name} is no translator")
+        raise InputError(f"{entry.name} is not a translator")
     translator: TextTranslator = entry.model
     sources = Corpus.from_texts([text], translator.source)
     if len(sources.ids) < 2:

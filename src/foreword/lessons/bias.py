@@ -280,7 +280,7 @@ def _known_pairs(vectors: WordVectors, pairs: Pairs) -> list[tuple[str, str]]:
     known = []
     for pair in pairs:
         if len(pair) != 2:
-            raise InputError(f"{list(pair)} is no pair of words")
+            raise InputError(f"{list(pair)} is not a pair of words")
         found = [known_words(vectors, [word]) for word in pair]
         if found[0] and found[1] and found[0] != found[1]:
             known.append((found[0][0], found[1][0]))

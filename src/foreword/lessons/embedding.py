@@ -145,7 +145,7 @@ def glove_against_fasttext(glove: WordVectors, fasttext: WordVectors, unseen: Se
     """
     seen = [word for word in unseen if word in glove or word in fasttext]
     if seen:
-        raise InputError(f"{seen[0]!r} is no unseen word: it has a vector of its own")
+        raise InputError(f"{seen[0]!r} is not an unseen word: it has a vector of its own")
     sides = (glove, fasttext)
     rows = [_row("words", *(len(side) for side in sides))]
     rows.append(_row("rows for parts of words", *(_part_rows(side) for side in sides)))

@@ -217,7 +217,7 @@ def read_entry(lines: ArpaLines, order: int, index: int, declared: int) -> tuple
     except ValueError:
         raise lines.error(f"a number was expected in {line[:60]!r}") from None
     if math.isnan(log) or math.isnan(backoff) or log > 0 or backoff == math.inf:
-        raise lines.error(f"{fields[0]} is no log-probability" if log > 0 or math.isnan(log) else "bad back-off")
+        raise lines.error(f"{fields[0]} is not a log-probability" if log > 0 or math.isnan(log) else "bad back-off")
     return [UNKNOWN if word == UPPER_UNKNOWN else word for word in fields[1 : order + 1]], log, backoff
 
 

@@ -62,7 +62,7 @@ class KenlmLM(MeanScore):
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {error.strerror}") from error
         except ValueError as error:
-            raise InputError(f"{path}: an empty file is no KenLM binary") from error
+            raise InputError(f"{path}: an empty file is not a KenLM binary") from error
         return cls(data, str(path), threads=threads)
 
     def __repr__(self) -> str:

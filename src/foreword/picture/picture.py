@@ -131,7 +131,7 @@ def standalone(picture: Picture, width: int = WIDTH) -> str:
     """Return a whole SVG file; ``width`` is its width in pixels, for pictures that are as wide as their page."""
     inner = ElementTree.fromstring(picture.markup) if picture.markup.startswith("<svg") else None
     if inner is None or "viewBox" in inner.attrib:
-        raise SettingError(f"{picture.title!r} is no drawing that takes its width from the page")
+        raise SettingError(f"{picture.title!r} is not a drawing that takes its width from the page")
     height = float(inner.attrib["height"])
     whole = height + 2 * MARGIN + HEADING
     within = f'x="{MARGIN}" y="{MARGIN + HEADING}" width="{width - 2 * MARGIN}" height="{height:g}"'

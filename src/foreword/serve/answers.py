@@ -147,7 +147,7 @@ def _classified(entry: Entry, texts: Sequence[str], k: int, wanted: Sequence[str
         texts = [text.replace("\n", " ") for text in texts]  # it reads up to the end of a line
     names = [str(name) for name in entry.model.classes_]
     if unknown := [label for label in wanted if label not in names]:
-        raise InputError(f"{unknown[0]!r} is no label of the model")
+        raise InputError(f"{unknown[0]!r} is not a label of the model")
     found = entry.model.predict_best(texts, len(names) if wanted else min(k, len(names)))
     return [_label_answer([(str(name), min(p, 1.0)) for name, p in best], k, wanted) for best in found]
 

@@ -55,9 +55,9 @@ class Entry:
 
     @property
     def language_model(self) -> TextLM:
-        """Return the model as a language model; raise an InputError if it is none."""
+        """Return the model as a language model; raise an InputError if it is not one."""
         if not isinstance(self.model, TextLM):
-            raise InputError(f"{self.name} is no language model that reads text: its kind is {self.kind}")
+            raise InputError(f"{self.name} is not a language model that reads text: its kind is {self.kind}")
         return self.model
 
     @property

@@ -56,7 +56,7 @@ class Alphabet:
             raise CTCInputError(f"labels hold {strange!r}: expected a list of strings, one for each column of logits")
         repeated = next((label for index, label in enumerate(labels) if label in labels[:index]), None)
         if repeated is not None:
-            raise CTCInputError(f"label {repeated!r} stands twice among the labels: expected each once")
+            raise CTCInputError(f"label {repeated!r} appears twice among the labels: expected each once")
         is_bpe = any(label.startswith(("##", BPE_TOKEN)) for label in labels)
         if is_bpe and any(" " in label for label in labels):
             raise CTCInputError("a label holds a space, but others begin with ▁ or ##: expected pieces of words only")
@@ -118,7 +118,8 @@ def verify_alphabet_coverage(alphabet: Alphabet, unigrams: Collection[str]) -> N
         unspelled = sum(1 for word in unigrams if not strange.isdisjoint(word)) / len(unigrams)
         shown = "".join(sorted(strange)[:8])
         warnings.warn(
-            f"{unspelled:.1%} of the words are out of reach of the labels, which lack {shown!r}: is one upper case?",
+            f"{unspelled:.1%} of the words cannot be spelled with the labels, which lack {shown!r}: is one of them "
+            "upper case?",
             UserWarning,
             stacklevel=3,
         )

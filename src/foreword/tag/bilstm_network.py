@@ -144,7 +144,7 @@ class WordTable:
         if counts.dtype != np.int64 or counts.shape != (len(words),) or not words or counts.min() < 1:
             raise ValueError(f"counts are {counts.dtype} {counts.shape}, not one of at least 1 for {len(words)} words")
         if len(set(words)) != len(words):
-            raise ValueError("a word is there twice")
+            raise ValueError("a word appears twice")
         if dimensions is None:
             return cls(words, counts)
         names, vectors = (

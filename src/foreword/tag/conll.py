@@ -161,11 +161,11 @@ def _cells(row: Sequence[str], separator: str) -> Sequence[str]:
         blank = not cell.strip() if separator == "\t" else cell.split() != [cell]
         if blank or "\t" in cell or "\n" in cell or "\r" in cell:
             expected = "no tabs or line ends" if separator == "\t" else "no blanks"
-            raise InputError(f"{cell!r} cannot stand in a CoNLL file: a cell is not empty and has {expected}")
+            raise InputError(f"{cell!r} cannot be written to a CoNLL file: a cell is not empty and has {expected}")
     if row[0] == DOCUMENT:
         raise InputError(f"the word {DOCUMENT} cannot be written: it would begin a document")
     if separator == "\t" and len(row) == 1 and " " in row[0]:
-        raise InputError(f"{row[0]!r} cannot stand alone on a line: without a tab its blanks would divide it")
+        raise InputError(f"{row[0]!r} cannot be alone on a line: without a tab its blanks would split it")
     return row
 
 

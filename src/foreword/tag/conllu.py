@@ -156,7 +156,9 @@ def column_index(column: str) -> int:
 
 def _cell(text: str) -> str:
     if not text or "\t" in text or "\n" in text or "\r" in text:
-        raise SettingError(f"{text!r} cannot stand in a CoNLL-U file: a cell is not empty and has no tabs or line ends")
+        raise SettingError(
+            f"{text!r} cannot be written to a CoNLL-U file: a cell is not empty and has no tabs or line ends"
+        )
     return text
 
 

@@ -478,5 +478,5 @@ def _values(sizes: Any, data: Array, offsets: Array) -> list[dict[str, int]]:
     strings = iter(unpacked(data, offsets, "names"))
     values = [{next(strings): FIRST_VALUE + number for number in range(count)} for count in counts]
     if [len(ids) for ids in values] != counts:
-        raise ValueError("a value is there twice")
+        raise ValueError("a value appears twice")
     return values

@@ -124,7 +124,7 @@ class PieceModel:
             if not 0 < len(piece.encode()) <= PIECE_LIMIT:
                 raise InputError(f"piece {id} has {len(piece.encode())} bytes, expected 1 to {PIECE_LIMIT}")
             if piece in seen:
-                raise InputError(f"piece {shown(piece)} stands twice")
+                raise InputError(f"piece {shown(piece)} appears twice")
             seen.add(piece)
         unknown = int((self.types == UNKNOWN_PIECE).sum())
         if unknown != 1:

@@ -47,7 +47,7 @@ class Vocab:
         self._store(*encoded(tokens), counts, unknown, end)
         if len(self._ids) != len(self):
             repeated = next(token for index, token in enumerate(self) if self._ids[token] != index)
-            raise SettingError(f"token {repeated!r} stands twice in the vocabulary")
+            raise SettingError(f"token {repeated!r} appears twice in the vocabulary")
 
     @classmethod
     def from_bytes(

@@ -125,7 +125,7 @@ class VectorRows:
                 matrix[there], scales[there] = to_bytes(block)
             else:
                 if stored == "float16" and np.abs(block).max(initial=0) > LARGEST_HALF:
-                    raise InputError(f"a vector holds a number over {LARGEST_HALF:.0f}, which is no float16: try int8")
+                    raise InputError(f"a vector has a number over {LARGEST_HALF:.0f}, too large for float16: try int8")
                 matrix[there] = block
         return type(self)(matrix, scales if stored == "int8" else None)
 

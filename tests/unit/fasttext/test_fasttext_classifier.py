@@ -394,7 +394,7 @@ def test_a_regression_learns_grades_and_is_resumed(tmp_path: Path) -> None:
 
 
 def test_grades_are_numbers() -> None:
-    with pytest.raises(InputError, match=r"the label '(warm|cold)' is no number"):
+    with pytest.raises(InputError, match=r"the label '(warm|cold)' is not a number"):
         small(loss="regression")
-    with pytest.raises(InputError, match=r"the label '(warm|cold)' is no number"):
+    with pytest.raises(InputError, match=r"the label '(warm|cold)' is not a number"):
         small().predict_grades(["sun"])

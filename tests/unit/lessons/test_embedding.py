@@ -86,7 +86,7 @@ def test_between_by_hand() -> None:
 def test_tables_refuse_what_would_prove_nothing() -> None:
     """Row E20."""
     vectors = WordVectors.of_words(["bank", "river"], np.eye(2, dtype=np.float32))
-    with pytest.raises(InputError, match="'bank' is no unseen word"):
+    with pytest.raises(InputError, match="'bank' is not an unseen word"):
         glove_against_fasttext(vectors, vectors, ["bank"])
     embed = static_embedder(vectors)
     with pytest.raises(InputError, match="two senses"):

@@ -320,7 +320,7 @@ def test_probabilities_are_recognised_in_any_precision() -> None:
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (["a", "b", "a"], "label 'a' stands twice"),
+        (["a", "b", "a"], "label 'a' appears twice"),
         (["▁a", " "], "a label holds a space"),
         ([], "expected a list of strings"),
         ([" ", 3], "expected a list of strings"),
@@ -341,7 +341,7 @@ def test_labels_without_a_blank_get_one_and_say_so() -> None:
 
 
 def test_another_vocabulary_is_a_warning_with_its_share(ngram: NgramLM, words: list[str]) -> None:
-    with pytest.warns(UserWarning, match=r"100.0% of the words are out of reach of the labels, which lack"):
+    with pytest.warns(UserWarning, match=r"100.0% of the words cannot be spelled with the labels, which lack"):
         build_ctcdecoder([label.upper() for label in LETTERS], ngram, words)
     with pytest.warns(UserWarning, match=r"100.0% of the 2 unigrams are unknown to the language model"):
         build_ctcdecoder(LETTERS, ngram, ["zebra", "gnu"])

@@ -74,7 +74,7 @@ def test_wrong_calls_are_refused_and_nothing_is_left_behind(tmp_path: Path) -> N
     out = tmp_path / "out.conllu"
     with pytest.raises(SettingError, match="a tag for each word"):
         write_conllu(out, [["a", "b"]], [["X"]])
-    with pytest.raises(SettingError, match="cannot stand"):
+    with pytest.raises(SettingError, match="cannot be written to"):
         write_conllu(out, [["a\tb"]], [["X"]])
     assert not out.exists()
 

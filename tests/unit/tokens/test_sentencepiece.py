@@ -86,7 +86,7 @@ def test_a_file_cut_anywhere_is_refused_in_one_line(tmp_path: Path) -> None:
         (bytes_field(1, bytes_field(1, b"a")) + bytes_field(2, number_field(3, 4)), "char, expected unigram or bpe"),
         (bytes_field(1, bytes_field(1, b"a") + number_field(3, 9)), "type 7"),
         (bytes_field(1, bytes_field(1, b"a" * 5000)), "5000 bytes, expected 1 to 4096"),
-        (2 * bytes_field(1, bytes_field(1, b"a")), "stands twice"),
+        (2 * bytes_field(1, bytes_field(1, b"a")), "appears twice"),
         (bytes_field(1, bytes_field(1, b"a") + b"\x15" + struct.pack("<f", float("nan"))), "not a finite number"),
     ],
 )

@@ -45,7 +45,7 @@ def test_an_id_outside_is_an_index_error(id: int) -> None:
 
 
 def test_a_token_twice_is_refused() -> None:
-    with pytest.raises(SettingError, match="'a' stands twice"):
+    with pytest.raises(SettingError, match="'a' appears twice"):
         Vocab([UNKNOWN, END, "a", "b", "a"])
 
 
