@@ -33,7 +33,7 @@ QUICKLY = {
     "RAY_health_check_timeout_ms": "1000", "RAY_health_check_failure_threshold": "5",
     "RAY_grpc_client_keepalive_time_ms": "10000", "RAY_grpc_client_keepalive_timeout_ms": "5000",
 }  # fmt: skip
-"""A node that does not answer is lost after seconds. By Ray's own settings it is after half a minute; and what was asked
+"""A node that does not answer is lost after seconds. By Ray's own settings that takes half a minute, and what was asked
 of a worker whose network is cut, where no connection is ever refused, is given up after seven minutes."""
 
 
