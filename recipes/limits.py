@@ -20,7 +20,6 @@ import torch
 from torch import Tensor
 
 from foreword.lessons.bottleneck import bottleneck
-from foreword.lessons.claims.proofs import this_commit
 from foreword.lessons.claims.results import provenance, write_result
 from foreword.neural.recurrent import RecurrentLM
 from foreword.neural.transformer import TransformerLM, TransformerNetwork
@@ -182,9 +181,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/results/limits.json"))
     given = parser.parse_args()
     torch.set_num_threads(1)
-    commit, began = this_commit(), time.perf_counter()
+    began = time.perf_counter()
     found = measure()
-    write_result(given.out, provenance(0, time.perf_counter() - began, commit=commit) | found)
+    write_result(given.out, provenance(0, time.perf_counter() - began) | found)
     sys.stdout.write(
         "# Limits of recurrent networks\n\nWritten by `python recipes/limits.py`, which measures every number here "
         "([results/limits.json](results/limits.json)).\n\n"

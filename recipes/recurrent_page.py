@@ -33,7 +33,6 @@ from foreword.evaluate.gradients import (
     silent_from,
 )
 from foreword.lessons.agreement import agreement, generate_sentences, probe, texts_of
-from foreword.lessons.claims.proofs import this_commit
 from foreword.lessons.claims.results import provenance, stored_rows, write_result
 from foreword.lessons.cost import cell_table, cost_by_length, path_length, unrolled_depth
 from foreword.lessons.horizon import (
@@ -443,12 +442,11 @@ def main() -> None:
     if unknown := set(asked.parts) - set(names):
         parser.error(f"no part is called {', '.join(sorted(unknown))}")
     torch.set_num_threads(1)
-    commit = this_commit()
     for name in asked.parts or names:
         start, began = time.process_time(), time.perf_counter()
         facts = cost(asked.device) if name == "cost" else PARTS[name]()
         row = name if name != "cost" or asked.device == "cpu" else f"cost on {asked.device}"
-        store(asked.out, {"row": row, **provenance(0, time.perf_counter() - began, commit=commit), **facts})
+        store(asked.out, {"row": row, **provenance(0, time.perf_counter() - began), **facts})
         sys.stderr.write(f"\r{name}: {time.process_time() - start:.0f} s of CPU time{'':30}\n")
 
 

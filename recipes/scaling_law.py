@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 import torch
 
 from foreword import CharacterTokenizer, Corpus, RecurrentLM, TransformerLM, embedded_text
-from foreword.lessons.claims.proofs import this_commit
 from foreword.lessons.claims.results import provenance, write_result
 from foreword.lessons.scaling import PowerLaw, draw_scaling, fit_power_law
 from foreword.neural.recurrent import MODEST
@@ -57,7 +56,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/results/scaling_law.json"))
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    commit, began = this_commit(), time.perf_counter()
+    began = time.perf_counter()
     texts = embedded_text()[: asked.documents]
     tokenizer = CharacterTokenizer(min_count=20).fit(texts)
     train, valid = (Corpus.from_texts(part, tokenizer) for part in (texts, embedded_text("valid")[:300]))
@@ -69,7 +68,7 @@ def main() -> None:
         "Transformer": [measured(transformer(asked.scale * width, settings), train, valid) for width in WIDTHS],
     }
     laws = {name: fits(points) for name, points in found.items()}
-    made = provenance(asked.seed, time.perf_counter() - began, commit=commit)
+    made = provenance(asked.seed, time.perf_counter() - began)
     write_result(asked.out, made | facts(found, laws, len(train.ids), len(valid.ids)))
     show(found, laws)
 

@@ -25,7 +25,6 @@ import torch
 
 from foreword import BiLSTMTagger, save
 from foreword.evaluate.tagging import measure_spans
-from foreword.lessons.claims.proofs import this_commit
 from foreword.lessons.claims.results import provenance, stored_rows, write_result
 from foreword.tag.conll import read_conll
 from foreword.tag.conllu import Tagged, read_conllu
@@ -96,7 +95,6 @@ def main() -> None:
     parser.add_argument("--save", type=Path, help="keep the tagger in this folder")
     parser.add_argument("--out", type=Path, default=Path("docs/results/tagger.json"))
     given = parser.parse_args()
-    commit = this_commit()
     if given.data:
         os.environ["FOREWORD_DATA"] = str(given.data)
     torch.set_num_threads(given.threads)
@@ -110,7 +108,7 @@ def main() -> None:
     began, worked = time.perf_counter(), time.process_time()
     learn(tagger, data)
     facts: dict[str, Any] = {"row": given.task + (" with vectors" if given.vectors else "")}
-    facts |= provenance(given.seed, time.perf_counter() - began, commit=commit)
+    facts |= provenance(given.seed, time.perf_counter() - began)
     facts |= {"cpu_seconds": round(time.process_time() - worked, 1), "threads": given.threads}
     facts |= {"epochs": settings["epochs"], "valid": round(tagger.valid_score_, 4)}
     if not given.sentences:  # the test part is for the whole recipe alone

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from foreword import Word2Vec
-from foreword.lessons.claims.proofs import this_commit
 from foreword.lessons.claims.results import provenance, stored_rows, write_result
 from foreword.text.datasets import find
 from foreword.text.sources import read_documents
@@ -43,7 +42,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--results", type=Path, default=Path("docs/results/tagger.json"))
     given = parser.parse_args()
-    commit, began = this_commit(), time.perf_counter()
+    began = time.perf_counter()
     texts = list(sentences())
     corpus = Corpus.from_texts(texts, WordTokenizer(min_count=5).fit(texts))
     del texts
@@ -54,7 +53,7 @@ def main() -> None:
             told = step.done * 20 // step.total
             sys.stderr.write(f"{step.done / step.total:4.0%}  loss {step.loss:.4f}\n")
     write_vectors(model.vectors, given.out)
-    row = {"row": "vectors", **provenance(given.seed, time.perf_counter() - began, commit=commit)}
+    row = {"row": "vectors", **provenance(given.seed, time.perf_counter() - began)}
     row |= {"words": len(corpus.ids), "vocabulary": len(model.vectors), "epochs": given.epochs}
     others = [each for each in stored_rows(given.results) if each["row"] != "vectors"]
     write_result(given.results, {"measure": "F1 of spans, or the share of right tags", "rows": [*others, row]})

@@ -26,7 +26,6 @@ import numpy as np
 
 from foreword import Corpus, Word2Vec, WordTokenizer, WordVectors, read_documents
 from foreword.evaluate.vectors import measure_analogies, measure_similarity, read_pairs, read_questions
-from foreword.lessons.claims.proofs import this_commit
 from foreword.lessons.claims.results import provenance, stored_rows, write_result
 from foreword.text.datasets import find
 
@@ -114,7 +113,6 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/results/vector_quality.json"))
     given = parser.parse_args()
     logging.getLogger("gensim").setLevel(logging.ERROR)
-    commit = this_commit()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "words.txt"
         with file.open("w", encoding="ascii") as written:
@@ -123,7 +121,7 @@ def main() -> None:
             for name in given.models.split(","):
                 began = time.perf_counter()
                 vectors = MODELS[name](file, seed)
-                made = provenance(seed, time.perf_counter() - began, commit=commit)
+                made = provenance(seed, time.perf_counter() - began)
                 row = {"row": name, **made, "vocabulary": len(vectors), **scores(vectors)}
                 sys.stderr.write(f"{row}\n")
                 rows = [each for each in stored_rows(given.out) if (each["row"], each["seed"]) != (name, seed)] + [row]

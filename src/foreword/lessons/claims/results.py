@@ -23,13 +23,16 @@ LEGACY = "a run whose commit was not recorded, and which was not repeated since"
 LOCAL = ("--data", "--out", "--commit", "--save", "--checkpoint", "--logprobs")
 """Options, each with a value, that are a matter of one machine and not of the result."""
 
+COMMIT, CODE = this_commit(), this_code()
+"""Of the source that this process imported; both may change while it runs."""
+
 
 def provenance(seed: int, seconds: float, *, commit: str | None = None) -> dict[str, Any]:
     """Describe this run: what it takes to repeat it, and the date. commit: where this is no checkout of the code."""
     return {
         "command": " ".join(["python", _program(), *_repeatable(sys.argv[1:])]),
-        "commit": commit or this_commit(),
-        "code": this_code(),
+        "commit": commit or COMMIT,
+        "code": CODE,
         "date": today(),
         "seed": seed,
         "machine": _machine(),
