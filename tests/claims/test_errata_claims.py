@@ -128,6 +128,9 @@ def test_z12_what_the_copy_announces_and_what_there_is() -> None:
     pages = {name: (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("recurrent", "howto/course")}
     checklist = pages["recurrent"].partition("## The checklist")[2].partition("\n## ")[0]
     assert "our own: one\nsource" in checklist
+    requirements = pages["recurrent"].partition("## Three requirements")[2].partition("\n## ")[0]
+    assert "any length, see order and share its weights" in requirements
+    assert "our own: one\nsource" in requirements
     assert "exercises are our own" in pages["howto/course"]
     vocab = Vocab(["<unk>", "</s>", "a", "b"])
     corpus = Corpus.from_ids([[2, 3] * 200], vocab)

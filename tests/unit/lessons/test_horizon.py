@@ -125,7 +125,7 @@ def test_r17_random_relu_weights_fail_where_the_identity_learns(
         told = ", ".join("diverged" if each.diverged else f"{each.right:.2f}" for each in found)
         record_property(f"R17 right answers of five seeds, {name}", told)
     assert min(each.right for each in identity) >= 0.95
-    assert all(each.diverged or each.right < 0.7 for each in random)
+    assert all(each.diverged or each.right < 0.65 for each in random)
 
 
 def test_unknown_kinds_are_named() -> None:
