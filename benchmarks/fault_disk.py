@@ -136,7 +136,7 @@ def _try(
     fault: Fault, name: str, before: dict[str, bytes], folder: Path, write: Callable[[Path], object],
     hinder: Callable[[], None],
 ) -> None:  # fmt: skip
-    """Write where it must fail: one line is said, the old version stays, and nothing is left beside it."""
+    """Write where it must fail: one line is printed, the old version stays, and nothing is left next to it."""
     fault.tried += 1
 
     def hindered() -> str | None:
@@ -151,7 +151,7 @@ def _try(
     if said.startswith("crashed") or said.startswith("raised") or "\n" in said:
         fault.found.append(f"{name}: {said}")
     if said != "None" and files_of(folder) != before:
-        fault.found.append(f"{name}: the old one is not whole, or something lies beside it, after {said!r}")
+        fault.found.append(f"{name}: the old one is not whole, or something is left next to it, after {said!r}")
 
 
 def answer_of(work: Callable[[], object]) -> str:

@@ -1,9 +1,9 @@
 """kill -9 at random moments of everything that takes long, each followed by the same work once more.
 
 Work runs in a fork of this process, where everything is compiled. It is killed after a random part of the time that it
-takes, perhaps again while it goes on, and then left to finish. Work of several processes is killed with all of them, or
-loses one of them and has to end by itself. What stands on the disk after a kill must open whole, or not be there; what
-stands there in the end must be, byte for byte, what work leaves that was never killed.
+takes, perhaps again after it has resumed, and then left to finish. Work of several processes is killed with all of
+them, or loses one of them and has to end by itself. What is on the disk after a kill must open whole, or not be there;
+the final result must be, byte for byte, that of work that was never killed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ AT_MOST = 4
 
 @dataclass(frozen=True)
 class Work:
-    """Something that takes long. do: begins, or goes on with what it finds in the folder. resumes: whether it can.
+    """Something that takes long. do: starts, or resumes from what it finds in the folder. resumes: whether it can.
 
     check: raises where what a kill has left is broken. children: whether it starts processes. weight: its share of the
     kills, which is small for work that is slow to begin.

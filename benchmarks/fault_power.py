@@ -179,7 +179,7 @@ def _torn(now: bytes, safe: bytes, rng: random.Random, kind: str) -> bytes:
 
 
 def cut_power(work: Work, cuts: int, folder: Path, seed: int = 0) -> Fault:
-    """Do some work once, and go on after ``cuts`` of the states that a cut could have left."""
+    """Do some work once, and resume it from ``cuts`` of the states that a cut could have left."""
     fault, rng = Fault(work.name), random.Random(f"{seed} {work.name}")
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "first").mkdir(parents=True)

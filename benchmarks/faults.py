@@ -204,7 +204,7 @@ def _tried(row: Row) -> tuple[Any, ...]:
 
 
 def _killed(row: dict[str, Any]) -> tuple[Any, ...]:
-    then = "goes on" if row["resumes"] else "begins anew"
+    then = "resumes" if row["resumes"] else "starts over"
     return f"{row['name']} ({then})", row["kills"], row["finished"], len(row["found"])
 
 
@@ -244,7 +244,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--reader", action="append", default=[], metavar="NAME", help="fuzz only this one; may be given several times"
     )
-    parser.add_argument("--more", action="store_true", help="go on from the inputs that were fuzzed before")
+    parser.add_argument("--more", action="store_true", help="resume after the inputs that were fuzzed before")
     parser.add_argument("--keep", action="store_true", help="keep the inputs that went wrong, and say where")
     parser.add_argument("--quick", action="store_true", help="leave docs/ as it is")
     parser.add_argument("--json", action="store_true", help="print JSON, not tables")
