@@ -65,7 +65,7 @@ def foreword_itself(
             "--encoding",
             metavar="NAME",
             show_default="utf-8",
-            help="Encoding of texts; guess looks at them. Accepted by every command that reads text.",
+            help="Encoding of texts; guess detects it. Accepted by every command that reads text.",
         ),
     ] = None,
     debug: Annotated[

@@ -55,7 +55,7 @@ FeaturesName: TypeAlias = Literal["bag-of-words", "tf-idf"]
 KIND_HELP = f"{', '.join(kinds.trained_as('classifier'))}."
 FASTTEXT = "fasttext"
 
-app = command_group("classify", "Learn labels from labelled texts; label texts; explain labels.", TRAIN_EXAMPLES)
+app = command_group("classify", "Train a classifier; classify texts; explain predictions.", TRAIN_EXAMPLES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ def doctor(
     *,
     picture: Annotated[
         str | None,
-        typer.Option("--picture", metavar="FILE.svg", help="Draw the gradient by the distance of the word."),
+        typer.Option("--picture", metavar="FILE.svg", help="Draw the gradient norm by distance in words."),
     ] = None,
     reading: ReadingOptions,
     output: OutputOptions,

@@ -62,7 +62,7 @@ class EvaluationReading:
     ] = None
     errors: ErrorsOption = "strict"
     carry: Annotated[
-        bool, typer.Option("--carry", help="Read all documents as one: the model's state is carried over their ends.")
+        bool, typer.Option("--carry", help="Read all documents as one: carry the model's state from each to the next.")
     ] = False
     threads: Threads = None
 
@@ -82,7 +82,9 @@ class Adapting:
     ] = False
     dynamic: Annotated[
         bool,
-        typer.Option("--dynamic", help="Train the network on what it has scored.", rich_help_panel=ADAPTING),
+        typer.Option(
+            "--dynamic", help="Dynamic evaluation: train the network on what it has scored.", rich_help_panel=ADAPTING
+        ),
     ] = False
     tune: Annotated[
         str | None,
@@ -92,7 +94,7 @@ class Adapting:
     gradients: Annotated[
         str | None,
         typer.Option("--gradients", metavar="TEXT", rich_help_panel=ADAPTING,
-                     help="The training text: its gradients tell --dynamic how far each weight may move."),
+                     help="Training text, whose gradients scale the updates of --dynamic."),
     ] = None  # fmt: skip
     settings: Annotated[
         list[str] | None,

@@ -86,13 +86,13 @@ class RuleOptions:
         typer.Option(
             "--by",
             metavar="COLUMN",
-            help="Column that percentages are taken of.",
+            help="Column that percentiles are computed on.",
             rich_help_panel=RULES,
             show_default="the first perplexity, else probability",
         ),
     ] = None
     each_label: Annotated[
-        bool, typer.Option("--each-label", help="Take percentages label by label.", rich_help_panel=RULES)
+        bool, typer.Option("--each-label", help="Compute percentiles for each label separately.", rich_help_panel=RULES)
     ] = False
     table: Annotated[
         str | None,
@@ -164,7 +164,7 @@ class ScoreOptions:
             metavar="K",
             min=1,
             rich_help_panel=SCORES,
-            help="Of an index: runs of at least K tokens count as contaminated.",
+            help="For an index: spans of at least K tokens count as contaminated.",
         ),
     ] = 13
     sidecar: Annotated[
@@ -278,7 +278,7 @@ def filter(
 
     A run that was stopped or killed continues when it is started again. The exit status is 1 if a file was left out.
 
-    With - for OUT the rows that pass go to standard output as they come, by one process, and nothing is remembered.
+    With - for OUT the rows that pass go to standard output in order, by one process, and the run cannot be resumed.
 
     With --ray the parts of the files are tasks of a Ray cluster, --processes at a time; all nodes must be able to read
     IN, OUT and the models.

@@ -24,9 +24,7 @@ DATA_HELP = (
 
 LabelledFormat: TypeAlias = Literal["tsv", "csv", "jsonl", "parquet", "fasttext", "label-first", "folders"]
 
-ClassifierFolder: TypeAlias = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A classifier that foreword classify train saved.")
-]
+ClassifierFolder: TypeAlias = Annotated[str, typer.Argument(metavar="MODEL", help="A saved classifier.")]
 Data: TypeAlias = Annotated[list[str], typer.Argument(metavar="DATA", help=DATA_HELP, show_default=False)]
 FieldOrColumn: TypeAlias = Annotated[
     str | None,

@@ -204,7 +204,7 @@ class NetworkOptions:
 
 COMMON_HELP = (
     "Every command also takes --json (print JSON), --quiet (no progress, no closing line) and --debug; commands that "
-    "read text take --encoding NAME (latin-1, utf-16, …; guess looks at the text and reports its guess)."
+    "read text take --encoding NAME (latin-1, utf-16, …; guess detects it and reports the result)."
 )
 
 

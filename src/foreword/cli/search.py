@@ -47,9 +47,7 @@ QUERY_EXAMPLES = examples(
     "echo 'happy people' | foreword search query index | cut -f 4",
 )
 
-IndexFolder: TypeAlias = Annotated[
-    str, typer.Argument(metavar="INDEX", help="A folder that foreword search index saved.")
-]
+IndexFolder: TypeAlias = Annotated[str, typer.Argument(metavar="INDEX", help="A saved index.")]
 IdField: TypeAlias = Annotated[
     str | None,
     typer.Option(

@@ -78,7 +78,7 @@ def train(
     column: ColumnOption = None,
     scheme: Annotated[
         Scheme | None,
-        typer.Option(help="Scheme of tags that are spans, such as names, for features and bilstm: that of the output."),
+        typer.Option(help="Scheme of the predicted span tags, such as names; for features and bilstm."),
     ] = None,
     settings: SetOption = None,
     valid: Annotated[
@@ -90,7 +90,7 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Resume a training that was stopped, for bilstm.")] = False,
     output: OutputOptions,
 ) -> None:
-    """Learn a tagger from a treebank, and save it.
+    """Train a tagger on a treebank, and save it.
 
     The tagger remembers the column: foreword tag predict fills it, and foreword evaluate compares with it. Tags that do
     not follow --scheme are read as conlleval reads them, with a warning. Ctrl-C saves what bilstm has learnt in

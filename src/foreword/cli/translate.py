@@ -111,7 +111,7 @@ def train(
     errors: ErrorsOption = "strict",
     output: OutputOptions,
 ) -> None:
-    """Learn to translate from a text and its translation, line by line, and save the translator.
+    """Train a translator on a text and its translation, line by line, and save it.
 
     SOURCE alone is a table with a pair in each line, between tabs. Ctrl-C saves what was learnt in MODEL.checkpoint,
     and the same command with --resume continues, with more epochs or seconds if asked.

@@ -31,7 +31,7 @@ VectorsPath: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="VECTORS",
-        help="A model that foreword train saved, or a file: word2vec text or binary, GloVe, .vec, compressed or not.",
+        help="A saved model, or a file: word2vec text or binary, GloVe, .vec, compressed or not.",
     ),
 ]
 

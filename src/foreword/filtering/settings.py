@@ -50,7 +50,7 @@ class Filtering:
     models: pairs of a name, or "", and a path; the name is the prefix of the columns, and several models need one each.
     keep: rules, see ``rules.py``; keep_percentile: the share of what passes them that is kept.
     buckets: two percentages for head and middle, or "table" for two thresholds per label from the table.
-    by: the column that percentages are taken of; each_label: whether they are taken label by label.
+    by: the column that percentiles are computed on; each_label: whether they are computed for each label separately.
     score_only: keep all rows and write the scores; with_scores: write the scores of the rows that are kept.
     field, format, errors: how rows are read, see ``RowReading``. longest: a row of more bytes is an error.
     piece_bytes: longer documents are scored in pieces.
