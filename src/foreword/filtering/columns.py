@@ -27,6 +27,7 @@ SHARES = (
 """Statistics of the text that are shares."""
 
 _LABEL_PROBABILITY = re.compile(r"(|.*_)p\((.*)\)", re.DOTALL)
+_OF_NAMES = re.compile(r"(?:.*_)?(?:label(?:_\d+)?|bucket)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,11 @@ def label_of(name: str) -> tuple[str, str] | None:
     """Return the prefix and the label of a column such as ``quality_p(hq)``; None for other columns."""
     found = _LABEL_PROBABILITY.fullmatch(name)
     return None if found is None else (found[1], found[2].removeprefix("__label__"))
+
+
+def holds_names(name: str) -> bool:
+    """Return whether a column holds names, labels or buckets, and not numbers; a label may well be called ``1``."""
+    return _OF_NAMES.fullmatch(name) is not None
 
 
 def is_share(name: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from foreword.arrays import Array, Doubles, Longs, ULongs
-from foreword.filtering.columns import Column, is_share
+from foreword.filtering.columns import Column, holds_names, is_share
 from foreword.picture.picture import Picture, label, percent, readable, svg
 
 PER_POWER = 8
@@ -19,6 +19,11 @@ PER_POWER = 8
 
 SHARES = 50
 """Bins of a histogram of probabilities."""
+
+SMALLEST = 1e-9
+"""Smaller values are in the bin of 0."""
+
+ZERO = math.floor(math.log10(SMALLEST) * PER_POWER)
 
 
 @dataclass(slots=True)
@@ -81,13 +86,15 @@ def bin_of(column: Column) -> Any:
     values = np.abs(column.values[np.isfinite(column.values)])
     if is_share(column.name):
         return np.minimum((values * SHARES).astype(np.int64), SHARES - 1)
-    return np.floor(np.log10(np.maximum(values, 1e-9)) * PER_POWER).astype(np.int64)
+    return np.floor(np.log10(np.maximum(values, SMALLEST)) * PER_POWER).astype(np.int64)
 
 
 def edges(name: str, index: int) -> tuple[float, float]:
     """Return where a bin begins and ends."""
     if is_share(name):
         return index / SHARES, (index + 1) / SHARES
+    if index == ZERO:
+        return 0.0, 0.0
     return 10 ** (index / PER_POWER), 10 ** ((index + 1) / PER_POWER)
 
 
@@ -110,7 +117,7 @@ def spread(tally: Tally) -> list[str]:
     bins = {name: found for name, found in tally.histograms.items() if found and not name.endswith("score")}
     width = max(map(len, bins), default=0)
     return [
-        f"{name:{width}}  {_blocks(name, found) if _is_number(next(iter(found))) else _most_frequent(found)}"
+        f"{name:{width}}  {_most_frequent(found) if holds_names(name) else _blocks(name, found)}"
         for name, found in bins.items()
     ]
 
@@ -126,7 +133,7 @@ def _blocks(name: str, bins: Mapping[str, int]) -> str:
     most = max(bars)
     drawn = "".join(BLOCKS[(len(BLOCKS) * bar - 1) // most] if bar else " " for bar in bars)
     low, high = edges(name, first)[0], edges(name, last)[1]
-    return f"{readable(low)} {drawn} {readable(high)}, half below {readable(_middle(name, numbered))}"
+    return f"{readable(low)} {drawn} {readable(high)}, half {_below_middle(name, numbered)}"
 
 
 def _most_frequent(bins: Mapping[str, int]) -> str:
@@ -141,11 +148,7 @@ HEIGHT, BAR_ROW, LABEL_ROWS = 150, 24, 20
 def histogram(tally: Tally, name: str) -> Picture:
     """Draw the distribution of a column: vertical bars for numbers, horizontal bars for labels."""
     bins = tally.histograms[name]
-    return _labels(name, bins) if bins and not _is_number(next(iter(bins))) else _numbers(name, bins)
-
-
-def _is_number(key: str) -> bool:
-    return key.removeprefix("-").isdecimal()
+    return _labels(name, bins) if bins and holds_names(name) else _numbers(name, bins)
 
 
 def _numbers(name: str, bins: Mapping[str, int]) -> Picture:
@@ -167,8 +170,14 @@ def _numbers(name: str, bins: Mapping[str, int]) -> Picture:
     total = sum(numbered.values())
     scale = "" if is_share(name) else ", on a logarithmic scale"
     title = f"How {'the size of ' if name.endswith('score') else ''}{name} is spread"
-    caption = f"{total:,} documents; half of them are below {readable(_middle(name, numbered))}{scale}."
+    caption = f"{total:,} documents; half of them are {_below_middle(name, numbered)}{scale}."
     return Picture(svg(title, HEIGHT + 24, shapes), title, caption)
+
+
+def _below_middle(name: str, numbered: Mapping[int, int]) -> str:
+    """Describe the lower half of the values: ``below 1.78``, or ``0``."""
+    middle = _middle(name, numbered)
+    return "0" if middle == 0 else f"below {readable(middle)}"
 
 
 def _middle(name: str, numbered: Mapping[int, int]) -> float:

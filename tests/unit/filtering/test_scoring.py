@@ -146,3 +146,23 @@ def test_the_spread_of_scores_is_told_in_a_line_each() -> None:
     wide = described(Tally(histograms={"perplexity": {"0": 1, "399": 1}}))[-1]
     assert wide.count("█") == 2
     assert wide.count(" " * 38) == 1
+
+
+@pytest.mark.parametrize("name", ["label", "q_label", "label_2", "q_label_10", "bucket"])
+def test_labels_that_are_numbers_are_counted_and_not_taken_for_bins(name: str) -> None:
+    """A column is one of labels by its name; labels may be numbers, such as FineWeb-Edu's grades, or words, or both."""
+    tally = Tally(documents=4)
+    tally.count([Column(name, np.array([0, 0, 1, 0], np.int32), ["1", "spam"])])
+    assert described(tally)[-1] == f"{name}  1 75%, spam 25%"
+    assert "1 is the most frequent, 75% of 4 documents." in histogram(tally, name).caption
+    only = Tally(histograms={name: {"1": 7}})
+    assert described(only)[-1] == f"{name}  1 100%"
+    assert "logarithmic" not in histogram(only, name).caption
+
+
+def test_a_median_of_nothing_is_shown_as_nothing() -> None:
+    tally = Tally(documents=3)
+    tally.count([Column("symbol_ratio", np.array([0.0, 0.0, 0.5]))])
+    assert described(tally)[-1].startswith("symbol_ratio  0.00 ")
+    assert described(tally)[-1].endswith(", half 0")
+    assert "half of them are 0, on" in histogram(tally, "symbol_ratio").caption
