@@ -49,9 +49,9 @@ class Rung:
     """A model of fixed size that ``compare`` and the lab offer by a short name.
 
     title: its name in tables. settings: of its constructor.
-    position: where it stands on the ladder of ``compare``, the oldest idea first; None if it is not there.
+    position: its position on the ladder of ``compare``, the oldest idea first; None if it is not there.
     lab: its name in the lab; None if the lab does not offer it.
-    gpu: whether ``compare`` trains it only where it is told to use a GPU, by the recipe that is its default.
+    gpu: whether ``compare`` trains it only with ``--device cuda``, by the recipe that is its default.
     optional: whether ``compare`` trains it only where it is named.
     """
 

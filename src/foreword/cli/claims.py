@@ -139,7 +139,7 @@ def _write(root: Path, runs: Mapping[str, StoredRun]) -> None:
         new.write_text(write_page(rows_of(CLAIMS, dict(sorted(kept.items())))), encoding="utf-8")
 
 
-# What is told
+# Output
 
 
 def facts(row: ClaimRow) -> dict[str, Any]:

@@ -247,7 +247,7 @@ class Counting:
             if self.resume:
                 raise typer.BadParameter("a pipe can be neither read nor written twice", param_hint="'--resume'")
             return tokenizer.count(blocks, threads=self.threads, memory=self.memory)
-        # Only what the counts depend on: going on with another --vocab is fine.
+        # Only what the counts depend on: resuming with another --vocab is fine.
         settings = f"{tokenizer.piece_pattern} {tokenizer.cleaning} {tokenizer.prefix_space}"
         return count_with_checkpoint(
             tokenizer,

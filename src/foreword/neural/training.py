@@ -229,7 +229,7 @@ class LanguageModelTask(Task):
         return [length * self.reading.all_rows for length in self._chunks]
 
     def seek(self, update: int) -> None:
-        """Go to the chunk of an update."""
+        """Seek to the chunk of an update."""
         self._position.fill_(sum(self._chunks[:update]))
 
     def rate_factor(self, update: int) -> float:

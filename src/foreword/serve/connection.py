@@ -181,7 +181,7 @@ class Connection(asyncio.Protocol):
         if over > RESERVED:
             waiting = (each for each in self.connections if each.crowded and each.active is None and each is not self)
             longest = min(waiting, key=lambda each: each.opened, default=self)
-            self.connections.discard(longest)  # now: many may come before it is told that it is closed
+            self.connections.discard(longest)  # now: many may come before its close is reported
             longest._refuse(None, CROWDED)
 
     def data_received(self, data: bytes) -> None:
@@ -208,7 +208,7 @@ class Connection(asyncio.Protocol):
         self.writable.clear()
 
     def resume_writing(self) -> None:
-        """Go on writing."""
+        """Resume writing."""
         self.writable.set()
 
     # Parsing

@@ -58,9 +58,9 @@ class Limits:
 class Admission:
     """How many requests may be in flight: as many as the event loop answers within ``Limits.queue`` seconds.
 
-    A request takes about five turns of the loop. ``observe`` is told several times a second how late the loop is: when
-    a turn takes more than a fifth of the time, half as many are admitted, else a tenth more, as TCP does. ``LEAST`` are
-    always let in.
+    A request takes about five turns of the loop. ``observe`` gets the delay of the loop several times a second: when a
+    turn takes more than a fifth of the time, half as many are admitted, else a tenth more, as TCP does. ``LEAST`` are
+    always admitted.
     """
 
     TURNS, LEAST = 5, 64
@@ -102,7 +102,7 @@ def check_address(address: str, token: str | None) -> None:
 
 
 class Access:
-    """Who may ask. token: what clients must give; None for a server that only this machine reaches."""
+    """Access control. token: what clients must send; None for a server that only this machine reaches."""
 
     def __init__(self, token: str | None) -> None:
         self.token = token
