@@ -34,6 +34,22 @@ def test_other_kinds_are_refused(foreword: Foreword, shelf: Path, tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_name_of_another_kind_of_file_is_not_made_a_folder(
+    foreword: Foreword, shelf: Path, text: Path, tmp_path: Path
+) -> None:
+    model, out = tmp_path / "model", tmp_path / "out"
+    assert foreword("train", "ngram", text, "-o", model, "--set", "order=2").exit_code == 0
+    assert foreword("convert", model, tmp_path / "lm.bin", "--binary", "trie").exit_code == 0
+    out.mkdir()
+    for source, name in (
+        (tmp_path / "lm.bin", "e.model"), (tmp_path / "lm.bin", "e.txt"), (model, "e.vec"),
+        (shelf / "tokenizer.json", "t.bin"), (shelf / "tokenizer.json", "t.vec"),
+    ):  # fmt: skip
+        result = foreword("convert", source, out / name)
+        assert (result.exit_code, "its kind is" in result.stderr) == (1, True), name
+    assert list(out.iterdir()) == []
+
+
 def test_the_list_of_data_sets(foreword: Foreword) -> None:
     shown = foreword("data").stdout
     listed = json.loads(foreword("data", "--json").stdout)

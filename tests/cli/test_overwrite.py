@@ -24,6 +24,24 @@ def test_a_model_of_another_kind_is_not_replaced_unasked(foreword: Foreword, tex
     assert kind_at(str(out)) == "ngram"
 
 
+def test_convert_does_not_replace_a_model_of_another_kind_unasked(
+    foreword: Foreword, shelf: Path, text: Path, tmp_path: Path
+) -> None:
+    tokenizer, model = tmp_path / "bpe", tmp_path / "ngram"
+    assert foreword("convert", shelf / "tokenizer.json", tokenizer).exit_code == 0
+    assert foreword("train", "ngram", text, "-o", model, "--set", "order=2").exit_code == 0
+    assert foreword("convert", model, tmp_path / "lm.arpa").exit_code == 0
+    before = (tokenizer / "model.json").read_bytes()
+    result = foreword("convert", tmp_path / "lm.arpa", tokenizer)
+    assert result.exit_code == 2
+    assert "another kind of model, bpe, not ngram" in " ".join(result.stderr.replace("│", " ").split())
+    assert (tokenizer / "model.json").read_bytes() == before
+    assert foreword("convert", tmp_path / "lm.arpa", model).exit_code == 0  # of the same kind
+    assert foreword("convert", shelf / "tokenizer.json", tokenizer).exit_code == 0
+    assert foreword("convert", tmp_path / "lm.arpa", tokenizer, "--overwrite").exit_code == 0
+    assert kind_at(str(tokenizer)) == "ngram"
+
+
 def test_the_kind_inside_a_model_of_text(foreword: Foreword, tmp_path: Path) -> None:
     data = tmp_path / "data.tsv"
     data.write_text("a\tthe cat sat\nb\tthe dog ran\n" * 5)

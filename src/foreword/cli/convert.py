@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 
 from foreword import kinds
-from foreword.cli.options import OutputOptions, examples
+from foreword.cli.options import OutputOptions, Overwrite, examples
 
 if TYPE_CHECKING:
     from foreword.fasttext.classifier import FastTextClassifier
@@ -39,7 +39,10 @@ ARPA = (".arpa", ".arpa.gz")
 VECTORS = (".vec", ".bin", ".txt", ".vec.gz", ".bin.gz", ".txt.gz")
 FASTTEXT = (".bin", ".ftz")
 ONNX = ".onnx"
-_NO_CLASSIFIERS = tuple(name for name in (*ARPA, *VECTORS) if name != ".bin")
+FILES = (*ARPA, *VECTORS, *FASTTEXT, ONNX)
+"""Names that stand for files; those of tokenizers are in ``cli.models``."""
+
+_VECTORS_ALONE = tuple(name for name in VECTORS if name != ".bin")
 
 Stored: TypeAlias = Literal["float32", "float16", "int8"]
 Binary: TypeAlias = Literal["probing", "trie"]
@@ -71,6 +74,7 @@ def convert(
         Binary | None,
         typer.Option("--binary", help="Write an n-gram model as a KenLM binary: probing (fast) or trie (small)."),
     ] = None,
+    overwrite: Overwrite = False,
     output: OutputOptions,
 ) -> None:
     """Convert a tokenizer.json, an ARPA file, a KenLM binary, word vectors or a fastText model to a folder, or back.
@@ -85,18 +89,29 @@ def convert(
 
     if output.as_json and out == "-":
         raise typer.BadParameter("standard output is taken by OUT", param_hint="'--json'")
-    file = is_tokenizer_file(out) or binary is not None
-    check_output(out, folder=not file and not out.endswith((*ARPA, *VECTORS, *FASTTEXT, ONNX)))
-    facts = _write_binary(source, out, binary) if binary else _convert(load_any(source), source, out, store)
+    folder = binary is None and not is_tokenizer_file(out) and not out.endswith(FILES)
+    check_output(out, folder=folder)
+    if binary:
+        facts = _write_binary(source, out, binary)
+    else:
+        found = load_any(source)
+        check_output(out, folder=folder, kind=_saved_kind(found), overwrite=overwrite)
+        facts = _convert(found, source, out, store)
     if output.as_json:
         write_json({"input": source, "output": out, **facts})
     elif out != "-":
         print_message(f"{', '.join(f'{name} {value:,}' for name, value in facts.items())}, saved in {out}")
 
 
+def _saved_kind(found: Any) -> str:
+    """Return the kind of the folder that a model is converted to, of one that reads text that of the model inside."""
+    kind = kinds.of(found.model if kinds.of(found).name == "text-lm" else found)
+    return "word-vectors" if "nearest" in kind.abilities else kind.name
+
+
 def _convert(found: Any, source: str, out: str, store: Stored | None) -> dict[str, int]:
     """Write what was found in the format of the output, and return its sizes."""
-    from foreword.cli.models import is_tokenizer_json
+    from foreword.cli.models import is_tokenizer_file, is_tokenizer_json
     from foreword.cli.vectors import vectors_in
     from foreword.errors import InputError
     from foreword.fasttext.classifier import FastTextClassifier
@@ -107,22 +122,24 @@ def _convert(found: Any, source: str, out: str, store: Stored | None) -> dict[st
     from foreword.tokens.sentencepiece import SentencePieceTokenizer
     from foreword.tokens.steps.tokenizer import StepTokenizer
 
-    to_json = is_tokenizer_json(out)
+    of_tokenizer = is_tokenizer_file(out)
     if out.endswith(ONNX):
         return _convert_to_onnx(found, source, out)
-    if isinstance(found, TextLM) and isinstance(found.model, NgramLM | KenlmLM) and not to_json:
+    of_vectors = out.endswith(_VECTORS_ALONE)
+    if isinstance(found, TextLM) and isinstance(found.model, NgramLM | KenlmLM) and not (of_tokenizer or of_vectors):
         return _convert_ngrams(found, found.model, out)
-    if isinstance(found, BPETokenizer | StepTokenizer) and not out.endswith(ARPA):
+    if isinstance(found, BPETokenizer | StepTokenizer) and not out.endswith(FILES):
         return _convert_tokenizer(found, out)
-    if isinstance(found, SentencePieceTokenizer) and not to_json and not out.endswith(ARPA):
+    if isinstance(found, SentencePieceTokenizer) and not is_tokenizer_json(out) and not out.endswith(FILES):
         return _convert_tokenizer(found, out)
-    if isinstance(found, FastTextClassifier) and not to_json and not out.endswith(_NO_CLASSIFIERS):
+    if isinstance(found, FastTextClassifier) and not (of_tokenizer or of_vectors or out.endswith(ARPA)):
         return _convert_classifier(found, source, out, store)
-    if "nearest" in kinds.of(found).abilities and not to_json and not out.endswith((*ARPA, ".ftz")):
+    if "nearest" in kinds.of(found).abilities and not of_tokenizer and not out.endswith((*ARPA, ".ftz")):
         return _convert_vectors(found, vectors_in(found, source), out, store)
     name = kinds.of(found.model if isinstance(found, TextLM) else found).name
     raise InputError(
-        f"{source}: its kind is {name}; tokenizer.json holds only BPE tokenizers, ARPA only n-gram models, "
+        f"{source}: its kind is {name}; tokenizer.json holds only BPE tokenizers, .model only unigram tokenizers, "
+        "ARPA only n-gram models, "
         f"{', '.join(VECTORS[:3])} only word vectors, and .bin and .ftz fastText's classifiers too"
     )
 
