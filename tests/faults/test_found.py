@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 import warnings
 from collections.abc import Callable, Generator
 from dataclasses import replace
@@ -26,6 +27,7 @@ from benchmarks.fuzz_files import piece_model
 from benchmarks.fuzz_models import Saved
 
 import foreword
+from foreword.cli.models import kind_at
 from foreword.cli.score import as_object
 from foreword.errors import ForewordError, InputError
 from foreword.fasttext.classifier import FastTextClassifier
@@ -39,13 +41,18 @@ from foreword.filtering.models import fingerprint
 from foreword.filtering.shards import OpenFilter
 from foreword.filtering.tables import read_table
 from foreword.filtering.worker import Done
+from foreword.lessons.bias import read_word_sets
+from foreword.lessons.course.notebooks import read_notebook
 from foreword.ngram.arpa import write_arpa
 from foreword.ngram.model import NgramLM
 from foreword.pipeline.language import TextLM
+from foreword.speech.alphabet import Alphabet
 from foreword.storage import checking
 from foreword.storage import folder as folder_module
 from foreword.storage.checking import CHECKS, sha256_of
+from foreword.storage.checkpoint import ABOUT, Checkpoint, read_checkpoint
 from foreword.storage.folder import load, save
+from foreword.storage.safetensors import write_arrays
 from foreword.text import lines as lines_module
 from foreword.text.encodings import Decoding
 from foreword.text.labelled import read_labelled
@@ -526,3 +533,47 @@ def test_filter_scores_nothing_by_a_damaged_model(place: Path, lm: TextLM, monke
     with pytest.raises(InputError, match="does not match its checksum"):
         filter_files(source, place / "out", replace(filtering, models=[("", str(path))]), processes=1)
     assert not list((place / "out").glob("*.txt"))
+
+
+DEEP = b"[" * 200_000
+
+
+def test_deep_json_is_one_line(place: Path) -> None:
+    """Each raised a RecursionError of Python's."""
+    for name in ("model.json", "a.ipynb", "sets.json", "alphabet.json"):
+        (place / name).write_bytes(DEEP)
+    write_arrays(place / "checkpoint", {ABOUT: np.frombuffer(DEEP, np.uint8)})
+    assert kind_at(str(place)) is None
+    with pytest.raises(InputError, match=r"a\.ipynb: expected a notebook"):
+        read_notebook(place / "a.ipynb")
+    with pytest.raises(InputError, match=r"sets\.json: expected a JSON object with targ1"):
+        read_word_sets(place / "sets.json")
+    with pytest.raises(ForewordError, match=r"alphabet\.json is not JSON: its JSON is nested more than 64 levels"):
+        Alphabet.loads(DEEP.decode())
+    with pytest.raises(InputError, match="checkpoint: not a checkpoint"):
+        read_checkpoint(place / "checkpoint", kind="x", run="y")
+    assert Checkpoint(place / "checkpoint").stored_run() is None
+
+
+def test_a_row_of_many_small_values_is_one_line(place: Path) -> None:
+    """A line of 15 MB took 595 MB, a table of that shape 439 MB."""
+    wide = '{"text": "a", "x": [' + ",".join(["[]"] * 1_200_000) + "]}"
+    (place / "wide.jsonl").write_text('{"text": "b", "x": 1}\n' + wide + "\n")
+    (place / "table.json").write_text(wide)
+    limit = 10 * len(wide) + (64 << 20)
+    tracemalloc.start()
+    batches = list(read_rows(str(place / "wide.jsonl"), RowReading()))
+    for parse in (lambda: [rows.fields() for rows in batches], lambda: [rows.values("x") for rows in batches]):
+        with pytest.raises(InputError, match=r"wide\.jsonl: line 2 cannot be read as JSON: its JSON has 2,400,"):
+            parse()
+    with pytest.raises(InputError, match=r"table\.json: not a JSON object of labels and numbers: its JSON has 2,400,"):
+        read_table(str(place / "table.json"))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < limit
+
+
+def test_a_row_that_nests_deeply_is_one_line(place: Path) -> None:
+    (place / "deep.jsonl").write_text('{"text": "a", "x": ' + "[" * 70 + "]" * 70 + "}\n")
+    with pytest.raises(InputError, match=r"deep\.jsonl: line 1 .*JSON is nested more than 64 levels"):
+        list(read_rows(str(place / "deep.jsonl"), RowReading()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -120,9 +119,10 @@ def nothing_to_resume(target: Output, kind: kinds.Kind) -> bool:
 def kind_at(folder: str) -> str | None:
     """Return the kind of the model in a folder, of one that reads text that of the model inside; None without one."""
     from foreword.storage.atomic import MODEL_JSON
+    from foreword.storage.strict_json import parse_json_object
 
     try:
-        found = json.loads(Path(folder, MODEL_JSON).read_bytes())
+        found: Any = parse_json_object(Path(folder, MODEL_JSON).read_bytes())
         while isinstance(inner := found["settings"].get("model"), dict):
             found = inner
         return str(found["kind"])

@@ -178,10 +178,12 @@ class DocumentLines:
 
 def ids_in(batch: FileLines, number: int, as_json: bool, size: int) -> list[int]:
     """Return the ids on one line, each of which must be in a vocabulary of ``size`` tokens."""
+    from foreword.storage.strict_json import parse_json
+
     line = batch.lines[number]
     try:
-        ids = json.loads(line) if as_json else [int(word) for word in line.split()]
-    except (ValueError, RecursionError):
+        ids = parse_json(line.encode()) if as_json else [int(word) for word in line.split()]
+    except ValueError:
         expected = "a JSON list of ids" if as_json else "ids with blanks between them"
         raise InputError(f"{batch.place(number)} is not {expected}") from None
     if not isinstance(ids, list) or not all(type(id) is int for id in ids):

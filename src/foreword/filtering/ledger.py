@@ -41,6 +41,7 @@ from typing import Any
 from foreword.errors import ForewordError, InputError, MissingExtraError, explained
 from foreword.filtering.output import WriteError
 from foreword.storage.atomic import make_folders, sync_entries
+from foreword.storage.strict_json import parse_json
 
 FOLDER = ".foreword-filter"
 VERSION = 2
@@ -210,9 +211,11 @@ def parsed(line: bytes) -> dict[str, Any] | None:
     data, _, checksum = line.rpartition(b"\t")
     if checksum != b"%08x" % zlib.crc32(data):  # torn by a machine that went down, or damaged since
         return None
-    record = json.loads(data)
-    assert isinstance(record, dict)
-    return record
+    try:
+        record = parse_json(data)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) else None
 
 
 def changed(old: Any, new: Mapping[str, Any]) -> str:

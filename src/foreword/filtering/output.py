@@ -21,6 +21,7 @@ import numpy as np
 from foreword.arrays import Bools, Bytes, Longs
 from foreword.errors import InputError, MissingExtraError, explained
 from foreword.filtering.columns import Column, arrow_mask
+from foreword.text.jsonl import field_names
 from foreword.text.lines import Lines
 from foreword.text.parquet import ParquetRows
 from foreword.text.rows import ArrowRows, LineRows, RowBatch
@@ -149,9 +150,9 @@ def _check_names(rows: LineRows, columns: Sequence[Column]) -> None:
     view = np.ascontiguousarray(lines.data).data
     while found := pattern.search(view, at):
         line = int(np.searchsorted(lines.starts, found.start(), "right")) - 1
-        taken = names & set(json.loads(bytes(view[lines.starts[line] : lines.stops[line]])))
-        if taken:
-            raise _taken(f'{rows.name}: line {lines.numbers[line]} has a field "{min(taken)}"')
+        place = f"{rows.name}: line {lines.numbers[line]}"
+        if taken := names & set(field_names(bytes(view[lines.starts[line] : lines.stops[line]]), place)):
+            raise _taken(f'{place} has a field "{min(taken)}"')
         at = int(lines.stops[line])
 
 

@@ -7,7 +7,6 @@ are read: documents below the first are its head, those below the second its mid
 from __future__ import annotations
 
 import csv
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,6 +17,7 @@ import numpy as np
 from foreword.arrays import Doubles
 from foreword.errors import InputError
 from foreword.filtering.columns import Column
+from foreword.storage.strict_json import parse_json
 
 OTHERS = "*"
 """The label of the thresholds for all other labels."""
@@ -64,9 +64,11 @@ def read_table(path: str) -> dict[str, tuple[float, ...]]:
 
 def _json_table(text: str, path: str) -> list[tuple[str, str, tuple[float, ...]]]:
     try:
-        found = {label: value if isinstance(value, list) else [value] for label, value in json.loads(text).items()}
+        found = {
+            label: value if isinstance(value, list) else [value] for label, value in parse_json(text.encode()).items()
+        }
         return [("its object", label, tuple(map(float, values))) for label, values in found.items()]
-    except (ValueError, TypeError, OverflowError, RecursionError) as error:  # too many digits for a float overflow
+    except (ValueError, TypeError, AttributeError, OverflowError) as error:  # too many digits for a float overflow
         raise InputError(f"{path}: not a JSON object of labels and numbers: {error}") from error
 
 

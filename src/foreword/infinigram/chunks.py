@@ -27,6 +27,7 @@ from foreword.infinigram import kernels_merging as kernels
 from foreword.infinigram.suffixes import sort_suffixes, token_counts
 from foreword.protocols import Meter
 from foreword.storage.atomic import atomic_file
+from foreword.storage.strict_json import parse_json
 
 BYTES_PER_TOKEN = 10
 """Working memory for each token of a chunk."""
@@ -149,7 +150,7 @@ class ChunkedSort:
     def _chunks_left(self) -> int | None:
         """Return how many chunks an earlier build of the same text has left to do; None if there was none."""
         try:
-            found = json.loads((self.folder / "progress.json").read_text())
+            found = parse_json((self.folder / "progress.json").read_bytes())
             sizes = [(self.folder / name).stat().st_size for name in ("suffixes", "gaps")]
         except (OSError, ValueError):
             return None

@@ -15,7 +15,6 @@ together (H. Gonen and Y. Goldberg, "Lipstick on a pig", 2019), and ``clustering
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -27,6 +26,7 @@ import numpy as np
 from foreword.arrays import Array, Doubles, Floats, Longs
 from foreword.errors import InputError, SettingError
 from foreword.protocols import Json
+from foreword.storage.strict_json import parse_json
 from foreword.vectors.wordvectors import WordVectors
 
 Pairs = Sequence[Sequence[str]]
@@ -74,7 +74,7 @@ class Association:
 def read_word_sets(path: str | Path) -> WordSets:
     """Read a file of the "sent-bias" collection: targ1, targ2, attr1 and attr2, each with its examples."""
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
+        found = parse_json(Path(path).read_bytes())
         parts = [found[name] for name in ("targ1", "targ2", "attr1", "attr2")]
         lists = [tuple(str(word) for word in part["examples"]) for part in parts]
         names = [str(part["category"]) for part in parts]

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Collection, Iterable, Sequence
 
 from foreword.errors import CTCInputError
+from foreword.storage.strict_json import parse_json
 
 BPE_TOKEN = "▁"
 UNK_TOKEN = "⁇"
@@ -70,7 +71,7 @@ class Alphabet:
     def loads(cls, s: str) -> Alphabet:
         """Read an alphabet from JSON."""
         try:
-            found = json.loads(s)
+            found = parse_json(s.encode())
         except ValueError as error:
             raise CTCInputError(f"alphabet.json is not JSON: {error}") from error
         if not isinstance(found, dict) or set(found) != {"is_bpe", "labels"}:

@@ -36,6 +36,7 @@ from foreword.protocols import NextToken, TextModel
 from foreword.speech.kernels_decoding import AVERAGE_LENGTH, LN10
 from foreword.speech.kernels_tries import Trie, count_nodes, fill_trie, walk
 from foreword.storage.folder import load
+from foreword.storage.strict_json import parse_json
 from foreword.text.sources import read_lines
 from foreword.tokens.vocab import END
 
@@ -403,7 +404,7 @@ class CTCLanguageModel(AbstractLanguageModel):
         """Open what ``save_to_dir`` wrote."""
         files = cls.parse_directory_contents(filepath)
         with explained(f"{filepath}: cannot be read", catch=Exception, raises=CTCInputError):
-            weights = json.loads(Path(files["json_attrs"]).read_text("utf-8"))
+            weights = parse_json(Path(files["json_attrs"]).read_bytes())
             unigrams = Path(files["unigrams"]).read_text(unigram_encoding or "utf-8").splitlines()
         if not isinstance(weights, dict) or set(weights) != set(cls.JSON_ATTRS):
             raise CTCInputError(f"{files['json_attrs']}: expected an object with {', '.join(cls.JSON_ATTRS)}")

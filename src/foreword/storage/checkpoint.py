@@ -29,6 +29,7 @@ from foreword.errors import InputError
 from foreword.protocols import Json
 from foreword.storage.atomic import atomic_file
 from foreword.storage.safetensors import read_arrays, write_arrays
+from foreword.storage.strict_json import parse_json
 
 VERSION = 2
 ABOUT = "about"
@@ -63,7 +64,7 @@ def read_checkpoint(path: str | Path, *, kind: str, run: str) -> tuple[dict[str,
     """Return the arrays, mapped from the file, and the facts; an ``InputError`` unless it belongs to this very run."""
     arrays = read_arrays(path)
     try:
-        facts = json.loads(arrays.pop(ABOUT).tobytes())
+        facts = parse_json(arrays.pop(ABOUT).tobytes())
         if "fingerprint" in facts:  # as 0.1.0 wrote the counts of a tokenizer
             facts = {"version": VERSION, "kind": kind, "run": facts.pop("fingerprint"), **facts}
         version, found, of_run = facts.pop("version"), facts.pop("kind"), facts.pop("run")
@@ -103,7 +104,7 @@ class Checkpoint:
     def stored_run(self) -> str | None:
         """Return the fingerprint of the run that wrote the file; None if there is no such file."""
         try:
-            return str(json.loads(read_arrays(self.path)[ABOUT].tobytes())["run"])
+            return str(parse_json(read_arrays(self.path)[ABOUT].tobytes())["run"])
         except (InputError, LookupError, ValueError, TypeError):
             return None
 

@@ -312,9 +312,9 @@ def _examples(dataset: Dataset, file: DataFile, path: Path) -> Iterator[tuple[st
 def _example(dataset: Dataset, format: Format, line: str) -> tuple[str, str]:
     match format:
         case "jsonl":
-            import json
+            from foreword.storage.strict_json import parse_json
 
-            record = json.loads(line)
+            record = parse_json(line.encode())
             return str(record[dataset.label_field]), str(record[dataset.text_field])
         case "label-tab-text":
             label, text = line.split("\t", 1)

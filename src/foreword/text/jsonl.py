@@ -16,10 +16,14 @@ import numpy as np
 
 from foreword.arrays import Bools, Bytes, Longs
 from foreword.errors import InputError
+from foreword.storage.strict_json import parse_json
 from foreword.text.block import Block
 from foreword.text.files import Chunk
 from foreword.text.lines import Lines, whole_lines
 from foreword.text.unicode import REPLACEMENT, Errors, blank
+
+SPELLED_BYTES = 112
+"""Memory of a number in a list, as ``_Spelled``."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -110,10 +114,10 @@ def _parse_fields(
 
 def _parse(line: bytes) -> Any:
     try:
-        return json.loads(line.decode(), parse_int=_whole_number, parse_float=_Spelled)
+        return parse_json(line, object_bytes=SPELLED_BYTES, parse_int=_whole_number, parse_float=_Spelled)
     except json.JSONDecodeError as error:
         raise InputError(f"is not JSON: {error.msg} (column {error.colno})") from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, a thousand brackets
+    except ValueError as error:  # a number of thousands of digits, a thousand brackets
         raise InputError(f"cannot be read as JSON: {error}") from error
 
 

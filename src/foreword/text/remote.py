@@ -21,6 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any
 
 from foreword.errors import InputError, explained
+from foreword.storage.strict_json import parse_json
 from foreword.text.download import CHUNK_BYTES, cache_folder, checksum_offered, download
 from foreword.text.files import ADDRESS, SourceFile, find_files, opened
 
@@ -62,7 +63,7 @@ def local_copy(address: str, *, verify: bool = False, meter: Meter | None = None
 def _is_intact(folder: Path, verify: bool) -> bool:
     """Return whether a complete copy has the sizes that were recorded, and the checksums where they are computed."""
     try:
-        record: dict[str, Any] = json.loads((folder / RECORD).read_text("utf-8"))["files"]
+        record: dict[str, Any] = parse_json((folder / RECORD).read_bytes())["files"]
         for name, facts in record.items():
             path = folder / "files" / name
             if path.stat().st_size != facts["bytes"]:

@@ -16,8 +16,9 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from foreword.arrays import Bools
+from foreword.arrays import Bools, Longs
 from foreword.errors import InputError
+from foreword.storage.strict_json import SHORT, check_json_size
 from foreword.text.block import BLOCK_BYTES, Block
 from foreword.text.compression import decompressed, without_suffix
 from foreword.text.files import Chunk, Reader, Source, find_files, opened
@@ -146,6 +147,7 @@ class LineRows:
         """Return the objects of JSONL, or the line of text under the name of the field."""
         if self.format == "text":
             return [{self.field: line} for line in self.lines.strings()]
+        self._check_long(self.lines.starts, self.lines.stops)
         return [json.loads(line) if there else {} for line, there in zip(self.lines, self.present, strict=True)]
 
     def values(self, field: str) -> list[Any]:
@@ -158,13 +160,23 @@ class LineRows:
 
         lines, spans = self.lines, np.empty((len(self), 2), np.int64)
         find_value(lines.data, lines.starts, lines.stops, np.frombuffer(field.encode(), np.uint8), spans)
-        view, found = np.ascontiguousarray(lines.data).data, list[Any]()
-        for line, (start, stop) in enumerate(spans.tolist()):
-            if start < 0:
-                found.append(json.loads(lines[line : line + 1].strings()[0]).get(field))
-            else:
-                found.append(json.loads(bytes(view[start:stop])) if stop else None)
+        unfound = spans[:, 0] < 0  # the whole line is parsed
+        spans[unfound] = np.stack((lines.starts, lines.stops), axis=1)[unfound]
+        self._check_long(spans[:, 0], spans[:, 1])
+        view = np.ascontiguousarray(lines.data).data
+        found: list[Any] = [json.loads(bytes(view[start:stop])) if stop else None for start, stop in spans.tolist()]
+        for line in np.flatnonzero(unfound).tolist():
+            found[line] = found[line].get(field)
         return found
+
+    def _check_long(self, starts: Longs, stops: Longs) -> None:
+        """Refuse JSON that would take too much memory. How deep it nests was checked when the text was found."""
+        for line in np.flatnonzero(stops - starts > SHORT).tolist():
+            try:
+                check_json_size(self.lines.data[starts[line] : stops[line]].tobytes())
+            except ValueError as error:
+                number = self.lines.numbers[line]
+                raise InputError(f"{self.name}: line {number} cannot be read as JSON: {error}") from error
 
 
 def _line_rows(

@@ -30,6 +30,7 @@ from foreword.protocols import Json
 from foreword.storage.atomic import atomic_file
 from foreword.storage.checkpoint import Checkpoint
 from foreword.storage.safetensors import read_arrays, write_arrays
+from foreword.storage.strict_json import parse_json
 
 VERSION = 2
 FORGOTTEN_AFTER = 7 * 24 * 3600.0
@@ -83,7 +84,7 @@ class RunCache:
         if self.folder is None:
             return None
         try:
-            found = json.loads((self._file(model, "json")).read_text(encoding="utf-8"))
+            found = parse_json(self._file(model, "json").read_bytes())
             row, spent = _row(found["row"]), float(found["spent"])
             arrays = read_arrays(self._file(model, "safetensors"))
             valid, test = (np.array(arrays[part], np.float64).ravel() for part in ("valid", "test"))
@@ -134,7 +135,7 @@ class RunCache:
         if self.folder is None:
             return default
         with suppress(OSError, ValueError):
-            note = json.loads(self._file(model, "learning.json").read_text(encoding="utf-8"))
+            note = parse_json(self._file(model, "learning.json").read_bytes())
             if isinstance(note, dict) and isinstance(note.get("seconds"), float):
                 return note
         if default:

@@ -16,6 +16,7 @@ from typing import Any
 
 from foreword.errors import InputError, SettingError
 from foreword.storage.atomic import atomic_file
+from foreword.storage.strict_json import parse_json
 
 FOLDER = Path(__file__).with_name("notebooks")
 SOURCES = Path(__file__).parents[4] / "course"
@@ -48,10 +49,10 @@ def read_source(source: str) -> list[NotebookCell]:
 def read_notebook(path: Path) -> list[NotebookCell]:
     """Return the cells of a notebook or of a Python file; a file without marks is one cell."""
     try:
-        text = path.read_text(encoding="utf-8")
         if path.suffix != ".ipynb":
+            text = path.read_text(encoding="utf-8")
             return read_source(text) or [NotebookCell(True, text)]
-        cells = json.loads(text)["cells"]
+        cells = parse_json(path.read_bytes())["cells"]
         return [NotebookCell(cell["cell_type"] == "code", "".join(cell["source"])) for cell in cells]
     except FileNotFoundError:
         raise InputError(f"no such file: {path}") from None
