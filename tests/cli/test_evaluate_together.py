@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from foreword.cli.side_by_side import split_models
+
 from .conftest import TEXT, Foreword
 
 
@@ -37,6 +39,31 @@ def test_what_cannot_be_compared_is_refused(foreword: Foreword, text: Path, tmp_
     assert (twice.exit_code, "named twice" in twice.stderr) == (1, True)
     assert foreword("evaluate", tmp_path / "a", tmp_path / "a").exit_code == 2
     assert foreword("evaluate", tmp_path / "a", tmp_path / "a", text, "--dynamic").exit_code == 2
+
+
+def test_files_and_addresses_of_models_are_told_from_texts(foreword: Foreword, text: Path, tmp_path: Path) -> None:
+    foreword("train", "ngram", text, "-o", tmp_path / "a", "--set", "order=2")
+    for binary in ("probing", "trie"):
+        foreword("convert", tmp_path / "a", tmp_path / f"{binary}.bin", "--binary", binary)
+        found = json.loads(foreword("evaluate", tmp_path / "a", tmp_path / f"{binary}.bin", text, "--json").stdout)
+        assert found["compared_by"] == "perplexity"
+        assert len(found["models"]) == 2
+        assert found["models"][0]["perplexity"] == pytest.approx(found["models"][1]["perplexity"], rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("hf://owner/name/en.arpa.bin", True), ("https://host/lm.arpa.gz", True), ("memory://together/saved", True),
+        ("hf://owner/name/test.jsonl", False), ("https://host/test.txt", False), ("memory://together/texts", False),
+    ],
+)  # fmt: skip
+def test_addresses_of_models(address: str, expected: bool) -> None:
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    memory.pipe("/together/saved/model.json", b"{}")
+    memory.pipe("/together/texts/a.txt", b"a")
+    models, texts = split_models([address, "text.txt"])
+    assert (models, texts) == (([address], ["text.txt"]) if expected else ([], [address, "text.txt"]))
 
 
 def test_n_grams_and_networks_of_one_text_know_the_same_words(foreword: Foreword, text: Path, tmp_path: Path) -> None:

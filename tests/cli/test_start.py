@@ -229,3 +229,13 @@ def test_settings_read_from_the_source_are_those_of_the_class(kind: Kind) -> Non
     assert list(read) == list(real)
     assert all(read[name] == real[name] for name in real if "Any" not in str(read[name]))
     assert sum("Any" in str(wanted) for wanted in read.values()) <= 4
+
+
+def test_files_of_other_tools_are_recognised_without_the_modules_of_training() -> None:
+    code = (
+        "import sys; from foreword.kinds import FOREIGN, resolve\n"
+        "for looks, _ in FOREIGN.values(): resolve(looks)\n"
+        "import foreword.tokens.sentencepiece; print(*sys.modules)"
+    )
+    listed = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert "scipy.special" not in listed.stdout.split()

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from foreword.errors import InputError
+from foreword.errors import ForewordError, InputError
 
 if TYPE_CHECKING:
     from foreword.cli.evaluate import Adapting, EvaluationReading
     from foreword.cli.options import OutputOptions
     from foreword.pipeline.together import Together
     from foreword.protocols import Meter
+
+DOWNLOADED = ("hf://", "http://", "https://")
+"""Addresses of single files."""
 
 
 def split_models(names: list[str]) -> tuple[list[str], list[str]]:
@@ -23,11 +26,28 @@ def split_models(names: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _is_model(name: str) -> bool:
-    """Return whether a name is that of a saved model or an ARPA file, which nobody measures a model on."""
+    """Return whether a name is that of a model, a saved one, an ARPA file or a KenLM binary, and not of a text."""
     from foreword.ngram.arpa import looks_like_arpa
+    from foreword.ngram.kenlm_format import looks_like_kenlm
+    from foreword.text.remote import is_address
 
+    if is_address(name):
+        return _is_model_address(name)
     path = Path(name)
-    return (path / "model.json").is_file() or (path.is_file() and looks_like_arpa(path))
+    return (path / "model.json").is_file() or (path.is_file() and (looks_like_kenlm(path) or looks_like_arpa(path)))
+
+
+def _is_model_address(address: str) -> bool:
+    """Return whether an address is that of a model: by its name, or because a ``model.json`` is in the folder there."""
+    from foreword.text.compression import without_suffix
+    from foreword.text.files import find_files
+
+    if without_suffix(address).endswith((".arpa", ".bin", ".binary", ".klm")):
+        return True
+    try:
+        return not address.startswith(DOWNLOADED) and bool(find_files(f"{address.rstrip('/')}/model.json"))
+    except ForewordError:
+        return False
 
 
 def measure_rivals(

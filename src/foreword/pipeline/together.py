@@ -27,8 +27,10 @@ from foreword.arrays import Doubles, Logs
 from foreword.errors import InputError
 from foreword.measures.bootstrap import perplexity_interval, ratio_interval
 from foreword.measures.perplexity import Measures, finite, measure
+from foreword.ngram.kenlm_words import HashedWords
 from foreword.pipeline.language import TextLM
 from foreword.protocols import Json, LanguageModel
+from foreword.text.unicode import Cleaning
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
 
@@ -65,8 +67,9 @@ def measure_together(models: Mapping[str, TextLM], corpora: Mapping[str, Corpus]
     """Measure models on one text, which ``corpora`` has in the tokens of each."""
     first, *others = models.values()
     vocabularies = {name: len(model.vocab) for name, model in models.items()}
-    if not all(_same_tokens(first, other) for other in others):
+    if not all(_same_tokens(first, other) for other in others) or not _same_lengths(corpora):
         return _by_bytes(models, corpora, vocabularies)
+    _check_words(models)
     words = [set(model.vocab.tokens) for model in models.values()]
     union = len(set().union(*words))
     recorded = {
@@ -106,12 +109,36 @@ class _Recorded:
 def _same_tokens(one: TextLM, other: TextLM) -> bool:
     """Return whether two models cut every text at the same characters."""
     tokenizers: Sequence[Any] = (one.tokenizer, other.tokenizer)
+    first, second = map(_word_rules, tokenizers)
+    if first is not None and second is not None:
+        return first == second
     if type(tokenizers[0]) is not type(tokenizers[1]):
         return False
-    if isinstance(one.tokenizer, WordTokenizer) and isinstance(other.tokenizer, WordTokenizer):
-        return (one.tokenizer.split, one.tokenizer.cleaning) == (other.tokenizer.split, other.tokenizer.cleaning)
     settings = [tokenizer.to_parts().settings for tokenizer in tokenizers]
     return settings[0] == settings[1] and one.vocab.tokens == other.vocab.tokens
+
+
+def _word_rules(tokenizer: Any) -> tuple[str, Cleaning] | None:
+    """Return how a tokenizer of words splits and cleans text; None for other tokenizers."""
+    if isinstance(tokenizer, HashedWords):
+        return "space", Cleaning()
+    return (tokenizer.split, tokenizer.cleaning) if isinstance(tokenizer, WordTokenizer) else None
+
+
+def _same_lengths(corpora: Mapping[str, Corpus]) -> bool:
+    """Return whether every document has as many tokens for all models: KenLM splits at ASCII's white space only."""
+    first, *others = (corpus.offsets for corpus in corpora.values())
+    return all(np.array_equal(first, other) for other in others)
+
+
+def _check_words(models: Mapping[str, TextLM]) -> None:
+    """Refuse a model whose words cannot be listed, and so not be compared with those of the others."""
+    for name, model in models.items():
+        if isinstance(model.tokenizer, HashedWords) and not model.tokenizer.has_words:
+            raise InputError(
+                f"{name}: its words are known only by their hashes, and cannot be compared with those of "
+                f"{next(other for other in models if other != name)}: measure it alone, or build it with its words"
+            )
 
 
 def _by_bytes(models: Mapping[str, TextLM], corpora: Mapping[str, Corpus], vocabularies: dict[str, int]) -> Together:

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from foreword.errors import InputError
+from foreword.ngram.kenlm import KenlmLM
+from foreword.ngram.kenlm_writing import build_kenlm
+from foreword.ngram.log10 import log10_of
 from foreword.ngram.model import NgramLM
 from foreword.ngram.unigram import UnigramLM
 from foreword.pipeline.language import TextLM
@@ -79,3 +82,33 @@ def test_other_tokens_with_unknown_words_are_refused() -> None:
     lower = TextLM(WordTokenizer(lowercase=True), NgramLM(2)).fit(TRAIN)
     with pytest.raises(InputError, match="cuts text into other tokens"):
         together(lower=lower, words=words(1, NgramLM(2)))
+
+
+def kenlm(model: TextLM) -> TextLM:
+    assert isinstance(model.model, NgramLM)
+    binary = KenlmLM(build_kenlm(log10_of(model.model)))
+    return TextLM(binary.words, binary)
+
+
+def test_a_kenlm_binary_has_words_like_any_other_model() -> None:
+    """Its words are found by their hashes, and are divided by white space as ours are."""
+    one, other = words(1, NgramLM(2)), words(2, NgramLM(2))
+    found, expected = together(binary=kenlm(one), other=other), together(binary=one, other=other)
+    assert (found.by, found.normalised) == ("perplexity", True)
+    for name in expected.measures:
+        assert found.measures[name].perplexity == pytest.approx(expected.measures[name].perplexity, rel=1e-5)
+    assert together(a=kenlm(one), b=kenlm(one)).normalised is False
+
+
+def test_a_kenlm_binary_divides_words_by_the_white_space_of_ascii_alone() -> None:
+    models = {"binary": kenlm(words(1, NgramLM(2))), "words": words(1, NgramLM(2))}
+    texts = ["the\u3000cat sat"]
+    with pytest.raises(InputError, match="cuts text into other tokens"):
+        measure_together(models, {name: model.corpus(texts) for name, model in models.items()})
+
+
+def test_words_that_are_hashes_only_cannot_be_compared() -> None:
+    binary = kenlm(words(1, NgramLM(2)))
+    binary.tokenizer.has_words = False  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match=r"binary: its words are known only by their hashes, .* those of words"):
+        together(words=words(1, NgramLM(2)), binary=binary)
