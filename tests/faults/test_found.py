@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
+import lzma
 import multiprocessing
 import os
 import re
@@ -577,3 +578,16 @@ def test_a_row_that_nests_deeply_is_one_line(place: Path) -> None:
     (place / "deep.jsonl").write_text('{"text": "a", "x": ' + "[" * 70 + "]" * 70 + "}\n")
     with pytest.raises(InputError, match=r"deep\.jsonl: line 1 .*JSON is nested more than 64 levels"):
         list(read_rows(str(place / "deep.jsonl"), RowReading()))
+
+
+@pytest.mark.parametrize("megabytes", [64, 512])
+def test_a_window_of_half_a_gigabyte_is_refused(place: Path, megabytes: int) -> None:
+    """46 kB of xz took 364 MB; ``xz -9`` asks for 64."""
+    window = [{"id": lzma.FILTER_LZMA2, "dict_size": megabytes << 20, "preset": 0}]
+    packer = lzma.LZMACompressor(filters=window)
+    (place / "a.txt.xz").write_bytes(packer.compress(b"fine\n") + packer.flush())
+    if megabytes == 64:
+        assert list(read_lines(str(place / "a.txt.xz"))) == ["fine"]
+    else:
+        with pytest.raises(InputError, match=r"a\.txt\.xz: decompressing it takes more than 192 MB of memory"):
+            list(read_lines(str(place / "a.txt.xz")))

@@ -32,6 +32,11 @@ ZSTANDARD_BITE = 512
 most one block of 128 KiB, so a bite yields at most 16 MiB. Measured: 0.81 GB/s; bites of 64 KiB give 0.92."""
 
 
+XZ_MEMORY = 192 << 20
+"""Most memory of an xz decompressor: the format allows windows of 4 GB, ``xz -9`` uses 64 MB. Zstandard's own limit is
+128 MB."""
+
+
 class Decompressor(Protocol):
     """What decompresses one member of a file, with the interface of ``bz2.BZ2Decompressor``."""
 
@@ -78,6 +83,10 @@ class GzipDecompressor:
     def unused_data(self) -> bytes:
         """Bytes after the end of the stream."""
         return self._inner.unused_data
+
+
+def _xz_decompressor() -> lzma.LZMADecompressor:
+    return lzma.LZMADecompressor(memlimit=XZ_MEMORY)
 
 
 class ZstandardDecompressor:
@@ -140,7 +149,7 @@ def _zstandard_marked(head: bytes) -> bool:
 
 COMPRESSIONS = (
     Compression("a gzip", ".gz", GZIP_MARK, lambda head: head.startswith(GZIP_MARK), GzipDecompressor),
-    Compression("an xz", ".xz", XZ_MARK, lambda head: head.startswith(XZ_MARK), lzma.LZMADecompressor),
+    Compression("an xz", ".xz", XZ_MARK, lambda head: head.startswith(XZ_MARK), _xz_decompressor),
     Compression("a bzip2", ".bz2", BZIP2_MARK, _bzip2_marked, bz2.BZ2Decompressor),
     Compression("a Zstandard", ".zst", ZSTANDARD_MARK, _zstandard_marked, ZstandardDecompressor),
 )
@@ -221,7 +230,7 @@ def _decompress(pieces: Iterator[bytes], compression: Compression, name: str, si
             except MemoryError:
                 raise
             except Exception as error:  # each library raises its own, and Zstandard may not be installed
-                raise InputError(f"{name}: corrupt data ({error})") from error
+                raise _unreadable(name, error) from error
             if text:
                 yield text
             data = b""
@@ -238,6 +247,13 @@ def _start(compression: Compression, name: str) -> Decompressor:
         return compression.start()
     except ImportError:
         raise MissingExtraError("zstandard", "data", f"reading {name}") from None
+
+
+def _unreadable(name: str, error: Exception) -> InputError:
+    if isinstance(error, lzma.LZMAError) and "limit" in str(error):  # the library has no error code for Python
+        most = f"more than {XZ_MEMORY >> 20} MB"
+        return InputError(f"{name}: decompressing it takes {most} of memory: compress it with xz -9 or less")
+    return InputError(f"{name}: corrupt data ({error})")
 
 
 def _truncated(name: str) -> InputError:
