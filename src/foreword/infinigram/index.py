@@ -392,7 +392,7 @@ class SuffixIndex(ShownInNotebook):
         return Continuations(length, tokens, counts)
 
     def count_next(self, matches: Matches, tokens: Ids) -> tuple[Longs, Longs]:
-        """Return, for each position of a query, how often its run is followed by any token, and by one of ``tokens``."""
+        """Return how often the run at each position of a query is followed by any token, and by one of ``tokens``."""
         contexts, counts = np.zeros((2, len(tokens)), np.int64)
         lengths = matches.lengths
         for segment, (lows, highs) in zip(self.segments, matches.ranges, strict=True):
