@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import lzma
+import os
 import threading
 import time
 from pathlib import Path
@@ -58,6 +60,30 @@ def test_what_answers_no_text_is_not_served(tmp_path: Path) -> None:
     save(made(1).model, tmp_path / "bare")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="its kind is ngram, which answers no text"):
         opened(Source("bare", str(tmp_path / "bare")))
+
+
+def test_a_kenlm_file_without_words_is_served_and_scores(tmp_path: Path) -> None:
+    """It had ended the server, and with it the models next to it."""
+    source = Path(os.environ.get("FOREWORD_DATA", "/nowhere")) / "formats" / "kenlm" / "probing_novocab.bin.xz"
+    if not source.exists():
+        pytest.skip("$FOREWORD_DATA has no formats/kenlm")
+    (tmp_path / "a.bin").write_bytes(lzma.decompress(source.read_bytes()))
+    entry = opened(Source("a.bin", str(tmp_path / "a.bin")))
+    assert entry.can == ("score",)
+    registry = Registry()
+    registry.put(entry)
+    served = Running(registry)
+    try:
+        assert served.ask("score", model="a.bin", text="the cat")["logprob"] < 0
+        for path, body in (
+            ("surprisal", {"text": "the"}), ("next", {"text": "the"}), ("generate", {"prompt": "the"}),
+            ("tokenize", {"text": "the"}),
+        ):  # fmt: skip
+            said = served.client.post(f"/api/{path}", json={"model": "a.bin", **body})
+            assert 400 <= said.status_code < 500
+            assert "holds no words, only their hashes; it does score" in said.text
+    finally:
+        served.close()
 
 
 def test_ready_when_every_model_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

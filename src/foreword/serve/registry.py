@@ -9,6 +9,7 @@ from typing import Any
 from foreword import kinds
 from foreword.errors import ForewordError, InputError
 from foreword.ngram.kenlm import KenlmLM
+from foreword.ngram.kenlm_words import HashedWords
 from foreword.ngram.model import NgramLM
 from foreword.pipeline.language import TextLM
 from foreword.protocols import NextToken, QuickSteps
@@ -70,8 +71,10 @@ class Entry:
     def check(self, ability: str) -> None:
         """Raise a CannotError if the model does not have this ability."""
         if ability not in self.can:
-            able = ", ".join(self.can) or "nothing"
-            raise CannotError(f"{self.name} cannot be asked to {ability}: its kind is {self.kind}, which does {able}")
+            able, why = ", ".join(self.can) or "nothing", f"its kind is {self.kind}, which does"
+            if ability in kinds.KINDS[self.kind].abilities:
+                why = "its file holds no words, only their hashes; it does"
+            raise CannotError(f"{self.name} cannot be asked to {ability}: {why} {able}")
 
     def is_cheap(self, ability: str) -> bool:
         """Return whether a short question takes less time than handing it to another thread."""
@@ -149,7 +152,14 @@ def entry_of(name: str, model: Any, title: str | None = None) -> Entry:
     kind = kinds.of(model)
     task = next((TASKS[ability] for ability in kind.abilities if ability in TASKS), "other")
     words = vectors_of(model) if {"embed", "nearest"} & set(kind.abilities) else None
-    return Entry(name, title or name, model, task, kind.name, kind.abilities, steps, words)
+    return Entry(name, title or name, model, task, kind.name, abilities_of(model), steps, words)
+
+
+def abilities_of(model: Any) -> tuple[str, ...]:
+    """Return what a model can be asked for: what its kind can, but scores alone where it cannot name its words."""
+    if isinstance(model, TextLM) and isinstance(model.tokenizer, HashedWords) and not model.tokenizer.has_words:
+        return ("score",)
+    return kinds.of(model).abilities
 
 
 def vectors_of(model: Any) -> WordVectors | None:

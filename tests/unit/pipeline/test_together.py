@@ -9,6 +9,7 @@ import pytest
 
 from foreword.errors import InputError
 from foreword.ngram.kenlm import KenlmLM
+from foreword.ngram.kenlm_words import HashedWords
 from foreword.ngram.kenlm_writing import build_kenlm
 from foreword.ngram.log10 import log10_of
 from foreword.ngram.model import NgramLM
@@ -109,6 +110,7 @@ def test_a_kenlm_binary_divides_words_by_the_white_space_of_ascii_alone() -> Non
 
 def test_words_that_are_hashes_only_cannot_be_compared() -> None:
     binary = kenlm(words(1, NgramLM(2)))
-    binary.tokenizer.has_words = False  # type: ignore[attr-defined]
+    assert isinstance(binary.tokenizer, HashedWords)
+    binary.tokenizer.has_words = False
     with pytest.raises(InputError, match=r"binary: its words are known only by their hashes, .* those of words"):
         together(words=words(1, NgramLM(2)), binary=binary)
