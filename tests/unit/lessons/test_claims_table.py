@@ -94,7 +94,7 @@ def test_stored_numbers_stand_where_they_are_said_to(claim: Claim) -> None:
     text = (ROOT / result.where).read_text(encoding="utf-8")
     numbers = [number.replace(",", "") for number in NUMBER.findall(result.found)]
     if result.where.endswith(".json"):
-        there = [float(number) for number in re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", text)]
+        there = [float(number) for number in re.findall(r"(?<!\w)-?\d+\.?\d*(?:e-?\d+)?|\d+", text)]
         there += [100 * share for share in there]  # said as a percentage
         missing = [number for number in numbers if not any(shown_like(number, each) == number for each in there)]
         assert result.date in re.findall(r'"date": "([^"]+)"', text)
