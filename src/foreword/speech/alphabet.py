@@ -11,11 +11,14 @@ from __future__ import annotations
 import json
 import re
 import warnings
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 from foreword.errors import CTCInputError
-from foreword.storage.strict_json import parse_json
+from foreword.storage.strict_json import parse_json, shown
 
+BLANK = ""
 BPE_TOKEN = "▁"
 UNK_TOKEN = "⁇"
 UNK_BPE_TOKEN = "▁⁇▁"
@@ -29,9 +32,12 @@ MOST_STRANGE = 0.2
 
 
 class Alphabet:
-    """The labels of the columns of a logit matrix, normalised. is_bpe: whether they are pieces of words."""
+    """The labels of the columns of a logit matrix, normalised, "" for the blank. is_bpe: whether they are pieces."""
 
     def __init__(self, labels: list[str], is_bpe: bool) -> None:
+        _check_labels(labels, often=(BLANK, UNK_TOKEN, UNK_BPE_TOKEN))  # for which models may have several names
+        if BLANK not in labels or not isinstance(is_bpe, bool):
+            raise CTCInputError('expected labels with "", the blank, among them, and is_bpe to be true or false')
         self._labels = labels
         self._is_bpe = is_bpe
 
@@ -52,12 +58,7 @@ class Alphabet:
     def build_alphabet(cls, labels: Sequence[str]) -> Alphabet:
         """Normalise the labels of an acoustic model; a blank is appended if there is none."""
         labels = list(labels)
-        strange = next((label for label in labels if not isinstance(label, str)), None)
-        if strange is not None or not labels:
-            raise CTCInputError(f"labels hold {strange!r}: expected a list of strings, one for each column of logits")
-        repeated = next((label for index, label in enumerate(labels) if label in labels[:index]), None)
-        if repeated is not None:
-            raise CTCInputError(f"label {repeated!r} appears twice among the labels: expected each once")
+        _check_labels(labels)
         is_bpe = any(label.startswith(("##", BPE_TOKEN)) for label in labels)
         if is_bpe and any(" " in label for label in labels):
             raise CTCInputError("a label holds a space, but others begin with ▁ or ##: expected pieces of words only")
@@ -77,6 +78,16 @@ class Alphabet:
         if not isinstance(found, dict) or set(found) != {"is_bpe", "labels"}:
             raise CTCInputError("alphabet.json should be an object with the keys labels and is_bpe, and no others")
         return cls(found["labels"], found["is_bpe"])
+
+
+def _check_labels(labels: Any, often: Collection[str] = ()) -> None:
+    """Raise a CTCInputError unless labels are a list of distinct strings. often: those that may be repeated."""
+    if not isinstance(labels, list) or not labels or not all(isinstance(label, str) for label in labels):
+        raise CTCInputError(f"labels are {shown(labels)}: expected a list of strings, one for each column of logits")
+    counts = Counter(labels)
+    repeated = next((label for label in labels if counts[label] > 1 and label not in often), None)
+    if repeated is not None:
+        raise CTCInputError(f"label {repeated!r} appears twice among the labels: expected each once")
 
 
 def _letters(labels: list[str]) -> list[str]:

@@ -78,7 +78,7 @@ class HotwordScorer:
 
     def __init__(self, words: Iterable[str] = (), weight: float = 10.0) -> None:
         self.words = frozenset(words)
-        self.weight = float(weight)
+        self.weight = _checked_weight("hotword_weight", weight)
         self.trie = build_trie(self.words)
 
     @classmethod
@@ -86,7 +86,11 @@ class HotwordScorer:
         """Make a scorer of words and phrases; the words of a phrase count one by one."""
         if isinstance(hotwords, str):
             raise CTCInputError(f"hotwords={hotwords!r}: expected a list of words")
-        return cls((word for phrase in hotwords or () for word in phrase.split()), weight)
+        phrases = [] if hotwords is None else list(hotwords)
+        strange = [phrase for phrase in phrases if not isinstance(phrase, str)]
+        if strange:
+            raise CTCInputError(f"hotwords hold {strange[0]!r}: expected a list of words")
+        return cls((word for phrase in phrases for word in phrase.split()), weight)
 
     def __contains__(self, item: str) -> bool:
         return bool(self.words) and walk(self.trie, codes_of(item)) >= 0
@@ -99,6 +103,13 @@ class HotwordScorer:
         """Return the score of a beginning of a word: its share of the shortest hotword that begins so."""
         node = walk(self.trie, codes_of(token)) if self.words else -1
         return self.weight * len(token) / int(self.trie.shortest[node]) if node >= 0 else 0.0
+
+
+def _checked_weight(name: str, value: Any) -> float:
+    """Return a weight of the decoder; a CTCInputError unless it is a finite number."""
+    if not isinstance(value, int | float | np.integer | np.floating) or not math.isfinite(value):
+        raise CTCInputError(f"{name}={value!r}: expected a number")
+    return float(value)
 
 
 class WordScorer(Protocol):
@@ -303,6 +314,8 @@ class CTCLanguageModel(AbstractLanguageModel):
         unk_score_offset: float = -10.0,
         score_boundary: bool = True,
     ) -> None:
+        for name, value in (("alpha", alpha), ("beta", beta), ("unk_score_offset", unk_score_offset)):
+            _checked_weight(name, value)
         self._kenlm_model = kenlm_model
         self.scorer = open_scorer(kenlm_model)
         self._unigram_set = frozenset(() if unigrams is None else self._known(unigrams))
@@ -334,6 +347,7 @@ class CTCLanguageModel(AbstractLanguageModel):
             if value is not None:
                 if not isinstance(value, kind):
                     raise CTCInputError(f"{name}={value!r}: expected a {kind.__name__}")
+                _checked_weight(name, value)
                 setattr(self, name, value)
 
     @property

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -331,6 +331,29 @@ def test_bad_labels_are_one_line(labels: Any, message: str) -> None:
         build_ctcdecoder(labels)
 
 
+@pytest.mark.parametrize(
+    ("labels", "is_bpe", "message"),
+    [
+        ([1, 2], False, "expected a list of strings"),
+        ([], False, "expected a list of strings"),
+        ("ab", False, "expected a list of strings"),
+        (None, False, "expected a list of strings"),
+        (["a", "a", ""], False, "label 'a' appears twice"),
+        (["a", " "], False, 'expected labels with "", the blank'),
+        (["a", ""], "no", "is_bpe to be true or false"),
+    ],
+)
+def test_bad_labels_of_a_file_are_one_line(labels: Any, is_bpe: Any, message: str) -> None:
+    """Numbers were a TypeError, an empty list a ValueError; the others were taken."""
+    with pytest.raises(CTCInputError, match=message):
+        Alphabet.loads(json.dumps({"labels": labels, "is_bpe": is_bpe}))
+
+
+def test_a_blank_of_two_names_is_taken() -> None:
+    alphabet = Alphabet.build_alphabet(["<pad>", "[PAD]", "a", " "])
+    assert Alphabet.loads(alphabet.dumps()).labels == ["", "", "a", " "]
+
+
 def test_labels_without_a_blank_get_one_and_say_so() -> None:
     decoder = build_ctcdecoder([" ", "a"])
     assert decoder._alphabet.labels == [" ", "a", ""]
@@ -347,7 +370,7 @@ def test_another_vocabulary_is_a_warning_with_its_share(ngram: NgramLM, words: l
         build_ctcdecoder(LETTERS, ngram, ["zebra", "gnu"])
 
 
-def test_bad_settings_are_one_line(decoder: BeamSearchDecoderCTC) -> None:
+def test_bad_settings_are_one_line(decoder: BeamSearchDecoderCTC, ngram: NgramLM) -> None:
     logits = spoken("a", LETTERS, 1.0)
     with pytest.raises(SettingError, match="beam_width"):
         decoder.decode(logits, beam_width=0)
@@ -355,6 +378,16 @@ def test_bad_settings_are_one_line(decoder: BeamSearchDecoderCTC) -> None:
         decoder.reset_params(alpha=1)
     with pytest.raises(CTCInputError, match="expected a list of words"):
         decoder.decode(logits, hotwords="cat")
+    with pytest.raises(CTCInputError, match="hotwords hold None: expected a list of words"):
+        decoder.decode(logits, hotwords=cast(Any, ["cat", None]))
+    with pytest.raises(CTCInputError, match="hotword_weight=nan: expected a number"):
+        decoder.decode(logits, hotwords=["cat"], hotword_weight=math.nan)
+    with pytest.raises(CTCInputError, match="beta=nan: expected a number"):
+        decoder.reset_params(beta=math.nan)
+    bad: dict[str, Any] = {"alpha": math.nan, "beta": "1", "unk_score_offset": math.inf}
+    for name, value in bad.items():
+        with pytest.raises(CTCInputError, match=f"{name}=.*: expected a number"):
+            build_ctcdecoder(LETTERS, ngram, **{name: value})
     with pytest.raises(CTCInputError, match="a dict is not a language model"):
         build_ctcdecoder(LETTERS, {})
 
