@@ -24,7 +24,7 @@ class StoredResult:
     """A result that takes minutes or a GPU, measured once.
 
     where: the page or file of docs that holds it, from the root of the repository. date: as given there, else the day
-    on which the number was added to the page. seed, machine: as given there, or that they are not.
+    on which the number was added to the page. seed, machine: as given there.
     """
 
     found: str
