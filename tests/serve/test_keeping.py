@@ -74,7 +74,7 @@ def test_a_kenlm_file_without_words_is_served_and_scores(tmp_path: Path) -> None
     registry.put(entry)
     served = Running(registry)
     try:
-        assert served.ask("score", model="a.bin", text="the cat")["logprob"] < 0
+        assert served.ask("score", model="a.bin", text=["the cat"])["results"][0]["score"] < 0
         for path, body in (
             ("surprisal", {"text": "the"}), ("next", {"text": "the"}), ("generate", {"prompt": "the"}),
             ("tokenize", {"text": "the"}),

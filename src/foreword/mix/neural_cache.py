@@ -21,12 +21,17 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import torch
-from torch import Tensor
+
+from foreword.errors import InputError, MissingExtraError, SettingError
+
+try:
+    import torch
+    from torch import Tensor
+except ImportError:
+    raise MissingExtraError("torch", "neural", "a neural language model") from None
 
 from foreword.arrays import Floats, Ids, Logs, Longs
 from foreword.checks import check_corpus, check_number, saveable
-from foreword.errors import InputError, SettingError
 from foreword.mix.combine import NEAR_ENOUGH, ModelWithCache, weight_steps
 from foreword.neural.model import NeuralLM, NeuralState
 from foreword.nn.network import word_logs

@@ -16,12 +16,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import torch
-from torch import Tensor
-from torch.nn.functional import embedding, linear
+from foreword.errors import MissingExtraError, SettingError
+
+try:
+    import torch
+    from torch import Tensor
+    from torch.nn.functional import embedding, linear
+except ImportError:
+    raise MissingExtraError("torch", "neural", "a neural language model") from None
 
 from foreword.checks import check_numbers
-from foreword.errors import SettingError
 from foreword.neural.model import NeuralLM
 from foreword.neural.recurrent import MODEST
 from foreword.nn.dropout import Dropout, draw_mask, locked_mask

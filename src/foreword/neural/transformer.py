@@ -19,12 +19,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import torch
-from torch import Tensor
-from torch.nn.functional import gelu, layer_norm, linear, scaled_dot_product_attention
+from foreword.errors import MissingExtraError, SettingError
+
+try:
+    import torch
+    from torch import Tensor
+    from torch.nn.functional import gelu, layer_norm, linear, scaled_dot_product_attention
+except ImportError:
+    raise MissingExtraError("torch", "neural", "a neural language model") from None
 
 from foreword.checks import check_numbers
-from foreword.errors import SettingError
 from foreword.neural.model import NeuralLM
 from foreword.neural.recurrent import MODEST
 from foreword.nn.dropout import Dropout, draw_mask, locked_mask

@@ -14,13 +14,18 @@ from itertools import pairwise
 from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.nn.functional import linear, log_softmax, pad
+
+from foreword.errors import InputError, MissingExtraError
+
+try:
+    import torch
+    from torch import Tensor
+    from torch.nn.functional import linear, log_softmax, pad
+except ImportError:
+    raise MissingExtraError("torch", "neural", "a speech recogniser") from None
 
 from foreword.arrays import Array, Doubles, Floats
 from foreword.checks import check_numbers
-from foreword.errors import InputError
 from foreword.nn.ctc import ctc_loss
 from foreword.nn.dropout import NO_DROPOUT, Dropout, locked_mask
 from foreword.nn.layers import lstm, reversing, turned

@@ -11,11 +11,16 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
+
+from foreword.errors import InputError, MissingExtraError
+
+try:
+    import torch
+    from torch import Tensor
+except ImportError:
+    raise MissingExtraError("torch", "neural", "a translator") from None
 
 from foreword.arrays import Array, Longs
-from foreword.errors import InputError
 from foreword.protocols import Json
 from foreword.storage.joined import check_joined, decoded
 from foreword.tokens.corpus import Corpus
