@@ -196,6 +196,48 @@ def test_sidecars_have_a_row_for_every_row(foreword: Foreword, quality: Path, we
     assert 'a.jsonl: line 1 has no field "key": --id names the field of the ids' in told
 
 
+def test_integer_ids_stay_integers_in_a_parquet_sidecar(
+    foreword: Foreword, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """int64 where all ids of a file are integers; where a later one is not, all are strings."""
+    monkeypatch.setattr("foreword.filtering.sidecar.GROUP_ROWS", 1)
+    (tmp_path / "ids").mkdir()
+    long = "word " * 100_000  # so that a file has several batches, and here as many row groups
+    files: dict[str, list[Any]] = {
+        "whole": [1, None, 3],
+        "mixed": [1, "x", 3],
+        "late": [*range(20), "x", 21, 1 << 70],
+        "true": [1, True],
+    }
+    for name, ids in files.items():
+        lines = ["" if each is None else json.dumps({"id": each, "text": long}) for each in ids]
+        (tmp_path / "ids" / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+    run(foreword, tmp_path / "ids", tmp_path / "out", "--sidecar", "parquet", "--column", "words", "--processes", 1)
+    found = {name: parquet.read_table(tmp_path / "out" / f"{name}.parquet") for name in files}
+    assert found["whole"].schema.field("id").type == "int64"
+    assert found["whole"].column("id").to_pylist() == [1, None, 3]
+    assert found["mixed"].column("id").to_pylist() == ["1", "x", "3"]
+    assert found["true"].column("id").to_pylist() == ["1", "true"]
+    assert found["late"].column("id").to_pylist() == [*map(str, range(20)), "x", "21", str(1 << 70)]
+    assert found["late"].column("words").to_pylist() == [100_000] * 23
+    assert parquet.ParquetFile(tmp_path / "out" / "late.parquet").num_row_groups > 1
+
+
+def test_a_sidecar_without_its_package_is_refused_at_the_start(
+    foreword: Foreword, quality: Path, web: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("foreword.filtering.settings.find_spec", lambda name: None)
+    told = refused(foreword, quality, web, tmp_path / "out", "--sidecar", "parquet")
+    assert "--sidecar parquet needs pyarrow: pip install" in told
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_sidecar_has_all_rows(foreword: Foreword, quality: Path, web: Path, tmp_path: Path) -> None:
+    told = refused(foreword, quality, web, tmp_path / "out", "--sidecar", "dolma", "--keep", "label=hq")
+    assert "--sidecar writes the scores of all rows" in told
+    assert "--score-only" not in told
+
+
 def test_a_model_for_every_label(foreword: Foreword, quality: Path, web: Path, tmp_path: Path) -> None:
     """Rows of hq are scored by the model of hq; lq has none, and its rows no score."""
     save(TextLM(WordTokenizer(), NgramLM(2, "witten-bell")).fit([" ".join(GOOD)]), tmp_path / "lm-hq")

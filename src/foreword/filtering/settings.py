@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Literal, TypeAlias
 
-from foreword.errors import SettingError
+from foreword.errors import MissingExtraError, SettingError
 from foreword.filtering.columns import GRADE, label_of
 from foreword.text.block import BLOCK_BYTES
 from foreword.text.compression import without_suffix
@@ -92,6 +93,10 @@ class Filtering:
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "labels", tuple((name, tuple(labels)) for name, labels in self.labels))
         object.__setattr__(self, "clean", tuple((name, step) for name, step in self.clean))
+        if self.sidecar == "parquet" and find_spec("pyarrow") is None:
+            raise MissingExtraError("pyarrow", "data", "--sidecar parquet")
+        if self.sidecar and (self.keep or self.keep_percentile is not None):
+            raise SettingError("--sidecar writes the scores of all rows, so there is nothing for --keep to say")
         if self.sidecar:
             object.__setattr__(self, "score_only", True)
         self._check_models()

@@ -13,6 +13,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from itertools import repeat
+from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryFile
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -29,6 +32,9 @@ from foreword.text.rows import ArrowRows, LineRows, RowBatch
 GROUP_ROWS = 1 << 16
 """Rows of a row group."""
 
+MOST = 1 << 63
+"""Integers below this one fit a column of Parquet."""
+
 
 def row_ids(rows: RowBatch, field: str) -> list[Any]:
     """Return the id of each row, None for a blank line. Lines of text are numbered."""
@@ -43,7 +49,7 @@ def row_ids(rows: RowBatch, field: str) -> list[Any]:
 
 
 class SidecarTable:
-    """A Parquet file of ids and scores."""
+    """A Parquet file of ids and scores. Ids of JSONL are int64 where all are integers, else strings."""
 
     def __init__(self, stream: BinaryIO, filtering: Filtering, columns: Sequence[Column]) -> None:
         self._stream, self._id, self._empty = stream, filtering.id, columns
@@ -52,16 +58,15 @@ class SidecarTable:
 
     def write(self, rows: RowBatch, kept: Bools, columns: Sequence[Column]) -> None:
         """Add the ids and scores of all rows."""
-        import pyarrow
-
         if isinstance(rows, ArrowRows):
             row_ids(rows, self._id)
             ids = rows.batch.column(self._id)
         else:
-            spelled = [each if each is None or isinstance(each, str) else json.dumps(each) for each in
-                       row_ids(rows, self._id)]  # fmt: skip
-            ids = pyarrow.array(spelled, pyarrow.string())
-        self._buffered.append(self._batch(ids, columns))
+            ids = arrow_ids(row_ids(rows, self._id))
+        batch = self._batch(ids, columns)
+        if self._buffered and batch.schema != self._buffered[0].schema:
+            batch, *self._buffered = (_with_spelled_ids(each) for each in (batch, *self._buffered))
+        self._buffered.append(batch)
         if sum(map(len, self._buffered)) >= GROUP_ROWS:
             self._flush()
 
@@ -94,8 +99,48 @@ class SidecarTable:
         table = pyarrow.Table.from_batches(self._buffered)
         if self._writer is None:
             self._writer = parquet.ParquetWriter(self._stream, table.schema)
+        elif table.schema != self._writer.schema:
+            if table.schema.types[0] == pyarrow.int64():
+                table = _with_spelled_ids(table)
+            else:
+                self._rewrite()
         self._writer.write_table(table)
         self._buffered = []
+
+    def _rewrite(self) -> None:
+        """Write the row groups of the file again, with ids as strings: all had been integers until now."""
+        from pyarrow import parquet
+
+        self._writer.close()
+        self._stream.flush()
+        with TemporaryFile(dir=Path(self._stream.name).parent) as copy:
+            with Path(self._stream.name).open("rb") as file:
+                copyfileobj(file, copy)
+            copy.seek(0)
+            self._stream.seek(0)
+            self._stream.truncate()
+            earlier = parquet.ParquetFile(copy)
+            for group in range(earlier.num_row_groups):
+                table = _with_spelled_ids(earlier.read_row_group(group))
+                if not group:
+                    self._writer = parquet.ParquetWriter(self._stream, table.schema)
+                self._writer.write_table(table)
+
+
+def arrow_ids(ids: Sequence[Any]) -> Any:
+    """Return ids as an Arrow array: int64 where all are integers, else strings; None is null."""
+    import pyarrow
+
+    known = [each for each in ids if each is not None]
+    if known and all(type(each) is int and -MOST <= each < MOST for each in known):
+        return pyarrow.array(ids, pyarrow.int64())
+    spelled = [each if each is None or isinstance(each, str) else json.dumps(each) for each in ids]
+    return pyarrow.array(spelled, pyarrow.string())
+
+
+def _with_spelled_ids(rows: Any) -> Any:
+    """Return a batch or table with the ids in its first column as strings."""
+    return rows.set_column(0, rows.schema.names[0], rows.column(0).cast("string"))
 
 
 class SidecarLines:
