@@ -19,7 +19,7 @@ from foreword.tokens.sentencepiece_file import SPACE, UNUSED, USER_DEFINED, Piec
 def normalise(normaliser: Normaliser, text: str) -> str:
     """Normalise a text: replace what the map has, and put its white space in order."""
     how = normaliser.how
-    parts = list(_replaced(normaliser, text.encode()))
+    parts = [part for part, _, _ in replacements(normaliser, text.encode())]
     if how.collapse:
         while parts and parts[0] == " ":
             del parts[0]
@@ -40,21 +40,21 @@ def normalise(normaliser: Normaliser, text: str) -> str:
     return kept + ((SPACE if how.escape else " ") if how.dummy_prefix and how.suffix else "")
 
 
-def _replaced(normaliser: Normaliser, text: bytes) -> Iterator[str]:
-    """Yield what each user-defined symbol, key of the map, or other character becomes."""
+def replacements(normaliser: Normaliser, text: bytes) -> Iterator[tuple[str, int, int]]:
+    """Yield what each user-defined symbol, key of the map, or other character becomes, and where it is in the text."""
     index = 0
     while index < len(text):
         symbols = [symbol for symbol in normaliser.symbols if text.startswith(symbol, index)]
         if symbols:
             longest = max(symbols, key=len)
-            yield longest.decode()
+            yield longest.decode(), index, index + len(longest)
             index += len(longest)
             continue
         length, replacement = normaliser.map.match(text, index)
         if not length:
             length = next(size for size in (1, 2, 3, 4) if _is_character(text[index : index + size]))
             replacement = text[index : index + length]
-        yield replacement.decode()
+        yield replacement.decode(), index, index + length
         index += length
 
 
