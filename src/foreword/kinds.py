@@ -50,7 +50,8 @@ class Rung:
 
     title: its name in tables. settings: of its constructor.
     position: its position on the ladder of ``compare``, the oldest idea first; None if it is not there.
-    lab: its name in the lab; None if the lab does not offer it.
+    lab: its name in the lab; None if the lab does not offer it. lab_settings: those that differ there, where a model
+    has seconds to learn. sizes: the settings that the number of units on the lab's page stands for.
     gpu: whether ``compare`` trains it only with ``--device cuda``, by the recipe that is its default.
     optional: whether ``compare`` trains it only where it is named.
     """
@@ -60,6 +61,8 @@ class Rung:
     settings: Settings = field(default_factory=dict)
     position: int | None = None
     lab: str | None = None
+    lab_settings: Settings = field(default_factory=dict)
+    sizes: tuple[str, ...] = ()
     gpu: bool = False
     optional: bool = False
 
@@ -95,10 +98,17 @@ class Kind:
     rungs: tuple[Rung, ...] = ()
 
 
-def _recurrent_rung(cell: str, title: str, rate: float, position: int | None) -> Rung:
-    sizes = {"embedding": 128, "hidden": 128, "layers": 1}
-    return Rung(cell, title, {"cell": cell, **sizes, "rate": rate}, position, lab=title)
+def _recurrent_rung(cell: str, title: str, rate: float, position: int | None, tied_in_lab: bool = True) -> Rung:
+    settings = {"cell": cell, "embedding": 128, "hidden": 128, "layers": 1, "rate": rate}
+    short = {"steps": 20, "sampled": 500, "hold": 0.3, "last_rate": 0.01, "epochs": 100, "tied": tied_in_lab}
+    sizes = ("embedding", "hidden")
+    return Rung(
+        cell, title, settings, position, lab=title, lab_settings={**dict.fromkeys(sizes, 64), **short}, sizes=sizes
+    )
 
+
+FEW_WORDS: Settings = {"dimensions": 50, "window": 4, "epochs": 8, "sample": 1e-3}
+"""Word vectors of a text of some ten thousand words."""
 
 WORDS_AND_PAIRS: tuple[str, Settings] = (
     "tf-idf",
@@ -133,15 +143,20 @@ _ENTRIES = (
     Kind("neural-cache", "foreword.mix.neural_cache:NeuralCache", "language-model", network=True),
     Kind(
         "hmm", "foreword.hmm.model:HMM", "language-model", names={"hmm": {}},
-        rungs=(Rung("hmm", "HMM, 64 states", {"states": 64, "iterations": 40, "dtype": "float32"}, 5, lab="HMM"),),
+        rungs=(
+            Rung(
+                "hmm", "HMM, 64 states", {"states": 64, "iterations": 40, "dtype": "float32"}, 5, lab="HMM",
+                lab_settings={"states": 12, "iterations": 25, "threads": 1}, sizes=("states",),
+            ),
+        ),
     ),
     # Word vectors; words seen fewer than five times get none, as in word2vec and fastText: too little to learn from.
     Kind(
         "word2vec", "foreword.vectors.word2vec:Word2Vec", "vectors", WORD_VECTORS, names={"word2vec": {}},
         training=("resume",), min_count=5,
         rungs=(
-            Rung("skip-gram", "Skip-gram", {"model": "skip-gram"}, lab="Skip-gram"),
-            Rung("cbow", "CBOW", {"model": "cbow"}, lab="CBOW"),
+            Rung("skip-gram", "Skip-gram", {"model": "skip-gram"}, lab="Skip-gram", lab_settings=FEW_WORDS),
+            Rung("cbow", "CBOW", {"model": "cbow"}, lab="CBOW", lab_settings=FEW_WORDS),
         ),
     ),
     Kind(
@@ -181,8 +196,8 @@ _ENTRIES = (
         rungs=(
             _recurrent_rung("rnn", "RNN", 3e-3, 7),
             _recurrent_rung("lstm", "LSTM", 8e-3, 8),
-            _recurrent_rung("gru", "GRU", 6e-3, 9),
-            _recurrent_rung("gru-before", "GRU, reset before", 6e-3, None),
+            _recurrent_rung("gru", "GRU", 6e-3, 9, tied_in_lab=False),
+            _recurrent_rung("gru-before", "GRU, reset before", 6e-3, None, tied_in_lab=False),
             _recurrent_rung("min-gru", "Minimal GRU", 1e-2, 11),
         ),
     ),

@@ -69,7 +69,7 @@ ENTRY = kinds.Kind(
     "uniform_toy:UniformLM",
     "language-model",
     names={"uniform": {}},
-    rungs=(kinds.Rung("uniform", "Uniform", position=0),),
+    rungs=(kinds.Rung("uniform", "Uniform", position=0, lab="Uniform"),),
 )
 TEXT = "the cat sat\nthe dog sat\na cat and a dog\n"
 WORDS = 8  # the cat sat dog a and, <unk> and </s>
@@ -150,3 +150,13 @@ def test_it_answers_over_http(toy: Path) -> None:
 
 def test_it_stands_on_the_ladder(toy: Path) -> None:
     assert next(iter(kinds.rungs())) == "uniform"
+
+
+def test_the_lab_offers_and_trains_it(toy: Path) -> None:
+    """It was offered, and then a KeyError: the lab built its models by their names."""
+    from foreword.lab.trainings import LearningText, build, offered, train_steps
+
+    assert offered()["uniform"][0].lab == "Uniform"
+    model, text = build("uniform", seconds=1, units=8), LearningText(lambda: TEXT.splitlines() * 4)
+    assert list(train_steps(model, text, None))
+    assert len(model.next_logprobs(model.start())[0]) == len(text.train.vocab)

@@ -15,9 +15,9 @@ from pydantic import Field
 from foreword.lab import matches, tokens, translating
 from foreword.lab.cells import page_data
 from foreword.lab.page import PANELS, STATIC, exported, page
-from foreword.lab.trainings import KINDS, Job, Jobs, LearningText, start_starters, start_training
+from foreword.lab.trainings import Job, Jobs, LearningText, is_network, offered, start_starters, start_training
 from foreword.lab.units import UnitReader
-from foreword.protocols import Step
+from foreword.protocols import Json, Step
 from foreword.serve.bodies import Asked
 from foreword.serve.connection import Response, json_response
 from foreword.serve.registry import Registry
@@ -131,10 +131,17 @@ def _add_training(service: Service, lab: Lab) -> None:
             )
         return json_response(job.to_json(), 202)
 
-    service.get("/api/trainings", lambda: {"kinds": KINDS, "jobs": [job.to_json() for job in lab.jobs.all()]})
+    service.get("/api/trainings", lambda: _trainings(lab))
     service.post("/api/trainings", AskTrain, train)
     service.post("/api/trainings/stop", AskJob, lambda asked: lab.jobs.stop(asked.id).to_json())
     service.post("/api/trainings/resume", AskJob, lambda asked: lab.jobs.resume(asked.id).to_json())
+
+
+def _trainings(lab: Lab) -> dict[str, Json]:
+    """Return what can be trained and what is."""
+    titles: dict[str, Json] = {name: rung.lab for name, (rung, _) in offered().items()}
+    networks: list[Json] = [name for name in titles if is_network(name)]
+    return {"kinds": titles, "networks": networks, "jobs": [job.to_json() for job in lab.jobs.all()]}
 
 
 def serve(

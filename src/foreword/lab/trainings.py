@@ -12,7 +12,7 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,17 +36,8 @@ from foreword.tokens.words import WordTokenizer
 if TYPE_CHECKING:
     from foreword.tag.bilstm import BiLSTMTagger
 
-OFFERED = {name: pair for name, pair in kinds.rungs().items() if pair[0].lab is not None}
-"""The models that the lab offers, by name."""
-
-NEURAL = {name: rung.settings["rate"] for name, (rung, kind) in OFFERED.items() if kind.network}
-"""Cells and their learning rates, those of ``compare``."""
-
-KINDS = {name: rung.lab or rung.title for name, (rung, _) in OFFERED.items()}
-"""Titles."""
-
 STARTERS = ("bigram", "5-gram", "skip-gram", "cbow", "hmm", "lstm", "gru", "rnn")
-STARTER_SECONDS, STARTER_UNITS, STARTER_STATES = 10.0, 64, 12
+STARTER_SECONDS, STARTER_UNITS = 10.0, 64
 TREEBANK = "ud_english_ewt"
 LEAST_WORDS, FEW_WORDS = 20, 5000
 """A text with fewer words is refused; below the second number, words that occur once are in the vocabulary too."""
@@ -280,6 +271,16 @@ class LearningText:
         return Corpus.from_texts(self.parts[1], self.tokenizer) if self.parts[1] else None
 
 
+def offered() -> dict[str, tuple[kinds.Rung, kinds.Kind]]:
+    """Return the models that the lab offers, by name."""
+    return {name: pair for name, pair in kinds.rungs().items() if pair[0].lab is not None}
+
+
+def is_network(name: str) -> bool:
+    """Return whether a model that is offered is a network: it learns for some seconds and can be stopped."""
+    return offered()[name][1].network
+
+
 def start_training(
     jobs: Jobs,
     registry: Registry,
@@ -292,13 +293,14 @@ def start_training(
     starter: bool = False,
 ) -> Job:
     """Queue a training; its model joins the registry. folder: where checkpoints are written."""
-    if kind not in KINDS:
-        raise SettingError(f"kind={kind!r}: expected one of {', '.join(KINDS)}")
-    title = KINDS[kind] if starter or kind not in (*NEURAL, "hmm") else f"{KINDS[kind]}, {units} units"
-    if kind in NEURAL and find_spec("torch") is None:
-        raise SettingError(f"{KINDS[kind]} needs torch: {install_command('neural')}")
+    if kind not in offered():
+        raise SettingError(f"kind={kind!r}: expected one of {', '.join(offered())}")
+    rung, network = offered()[kind][0], is_network(kind)
+    title = f"{rung.lab}, {units} units" if rung.sizes and not starter else str(rung.lab)
+    if network and find_spec("torch") is None:
+        raise SettingError(f"{title} needs torch: {install_command('neural')}")
     built: list[Any] = []
-    checkpoint = Checkpoint(folder / f"training-{len(jobs.all())}.safetensors", every=1e9) if kind in NEURAL else None
+    checkpoint = Checkpoint(folder / f"training-{len(jobs.all())}.safetensors", every=1e9) if network else None
 
     def work(job: Job) -> Iterator[Step]:
         if not built:
@@ -333,29 +335,15 @@ def warm(entry: Entry) -> None:
             is_common(words[0])  # which counts the embedded text
 
 
-def build(kind: str, seconds: float, units: int) -> Any:
-    """Return an untrained model."""
-    if kind in ("bigram", "5-gram"):
-        from foreword.ngram.model import NgramLM
-
-        return NgramLM(2 if kind == "bigram" else 5)
-    if kind == "hmm":
-        from foreword.hmm.model import HMM
-
-        return HMM(STARTER_STATES if units == STARTER_UNITS else units, iterations=25, dtype="float32", threads=1)
-    if kind in ("skip-gram", "cbow"):
-        from foreword.vectors.word2vec import Word2Vec
-
-        return Word2Vec(50, model=kind, window=4, epochs=8, sample=1e-3)  # type: ignore[arg-type]
-    from foreword.neural.recurrent import RecurrentLM
-
-    training = replace(
-        RecurrentLM.TRAINING, rate=NEURAL[kind], steps=20, sampled=500, hold=0.3, last_rate=0.01, epochs=100,
-        seconds=seconds,
-    )  # fmt: skip
-    return RecurrentLM(
-        kind, units, units, layers=1, tied=kind not in ("gru", "gru-before"), training=training, device="cpu"
-    )
+def build(name: str, seconds: float, units: int) -> Any:
+    """Return an untrained model of those that are offered."""
+    rung, kind = offered()[name]
+    settings = {**rung.settings, **rung.lab_settings}
+    if units != STARTER_UNITS:
+        settings |= dict.fromkeys(rung.sizes, units)
+    if kind.network:
+        settings |= {"seconds": seconds, "device": "cpu"}
+    return kinds.build(kind, settings)
 
 
 def train_steps(model: Any, text: LearningText, checkpoint: Checkpoint | None) -> Iterator[Step]:
@@ -375,7 +363,7 @@ def start_starters(jobs: Jobs, registry: Registry, text: LearningText, folder: P
     """Queue the models that the lab starts with; the neural ones if torch is installed."""
     start_tagger(jobs, registry)
     for kind in STARTERS:
-        if kind not in NEURAL or find_spec("torch") is not None:
+        if not is_network(kind) or find_spec("torch") is not None:
             start_training(jobs, registry, text, kind, folder, starter=True)
     if find_spec("torch") is not None:
         start_neural_tagger(jobs, registry)

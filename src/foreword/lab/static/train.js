@@ -4,10 +4,9 @@ import { lineChart } from "lab/chart";
 import { ask, every, field, h, select, slider, trouble } from "lab/dom";
 
 const WORDS = { waiting: "waits", running: "learning", stopped: "stopped", done: "done", failed: "failed", cancelled: "cancelled" };
-const NEURAL = ["rnn", "lstm", "gru", "gru-before", "min-gru"];
 
 export async function start(view) {
-  const now = { kind: "lstm", seconds: 10, units: 64 };
+  const now = { kind: "lstm", seconds: 10, units: 64, networks: [], titles: [] };
   const kind = select("train-kind", [], (value) => { now.kind = value; sized(); });
   const seconds = slider({ id: "train-seconds", label: "Seconds", min: 2, max: 120, step: 1, value: now.seconds, show: (value) => `${value}`, change: (value) => { now.seconds = value; } });
   const units = slider({ id: "train-units", label: "Units", min: 8, max: 256, step: 8, value: now.units, show: (value) => `${value}`, change: (value) => { now.units = value; } });
@@ -17,7 +16,7 @@ export async function start(view) {
   const jobs = h("div", { class: "jobs", id: "train-jobs" });
   const starters = h("ul", { class: "starters", "aria-label": "Models that the lab begins with" });
   const cards = new Map();
-  const sized = () => { units.hidden = seconds.hidden = !NEURAL.includes(now.kind); };
+  const sized = () => { units.hidden = seconds.hidden = !now.networks.includes(now.kind); };
 
   async function begin() {
     wrong.replaceChildren();
@@ -45,7 +44,7 @@ export async function start(view) {
       stop.hidden = !["waiting", "running"].includes(fresh.phase);
       resume.hidden = !fresh.resumable;
       const last = fresh.curve.at(-1);
-      note.textContent = fresh.note || (last ? `Loss ${last[1].toFixed(2)} nats a word${NEURAL.some((each) => fresh.title.toLowerCase().includes(each)) ? `, a perplexity of ${Math.exp(last[1]).toFixed(0)} on what it learns from` : ""}.` : "")
+      note.textContent = fresh.note || (last ? `Loss ${last[1].toFixed(2)} nats a word${now.titles.some((each) => fresh.title.startsWith(each)) ? `, a perplexity of ${Math.exp(last[1]).toFixed(0)} on what it learns from` : ""}.` : "")
         + (fresh.model ? ` It is in the other panels as “${fresh.model}”.` : "");
       if (fresh.curve.length > 1 && fresh.curve.length !== drawn) {
         drawn = fresh.curve.length;
@@ -56,6 +55,8 @@ export async function start(view) {
 
   async function look() {
     const told = await ask("/api/trainings");
+    now.networks = told.networks;
+    now.titles = told.networks.map((name) => told.kinds[name]);
     if (!kind.options.length) { kind.fill(Object.entries(told.kinds), now.kind); sized(); }
     const begun = told.jobs.filter((job) => job.starter);
     starters.replaceChildren(...begun.map((job) => h("li", { class: job.phase, title: job.note }, `${job.title}: ${WORDS[job.phase]}${job.phase === "running" && job.share ? ` ${Math.round(100 * job.share)} %` : ""}`)));
