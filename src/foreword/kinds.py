@@ -80,6 +80,9 @@ class Kind:
     min_count: default threshold below which a word is unknown. max_words: default size of the vocabulary.
     features: the kind of features that a classifier learns from, and their settings; None if it reads text itself.
     network: whether it needs PyTorch. quick: whether a short text takes it less time than starting a thread would.
+    threads: whether it scores documents on several threads, in eight bytes of memory per token.
+    one_line: whether it reads a text up to the end of its first line, as fastText does.
+    command: the command that makes one, for messages.
     rungs: models of this kind on the ladder and in the lab.
     """
 
@@ -95,6 +98,9 @@ class Kind:
     features: tuple[str, Settings] | None = None
     network: bool = False
     quick: bool = False
+    threads: bool = False
+    one_line: bool = False
+    command: str = ""
     rungs: tuple[Rung, ...] = ()
 
 
@@ -125,14 +131,14 @@ _ENTRIES = (
     ),
     Kind(
         "ngram", "foreword.ngram.model:NgramLM", "language-model", names={"ngram": {}},
-        training=("ray", "memory", "meter"), quick=True,
+        training=("ray", "memory", "meter"), quick=True, threads=True,
         rungs=(
             Rung("bigram", "Bigram, Kneser-Ney", {"order": 2}, 2, lab="Bigram, Kneser-Ney"),
             Rung("trigram", "Trigram, Kneser-Ney", {"order": 3}, 3),
             Rung("5-gram", "5-gram, Kneser-Ney", {"order": 5}, 4, lab="5-gram, Kneser-Ney"),
         ),
     ),
-    Kind("kenlm", "foreword.ngram.kenlm:KenlmLM", "language-model", quick=True),
+    Kind("kenlm", "foreword.ngram.kenlm:KenlmLM", "language-model", quick=True, threads=True),
     Kind(
         "infini-gram", "foreword.infinigram.model:InfiniGramLM", "language-model", names={"infini-gram": {}},
         training=("meter",), quick=True, rungs=(Rung("infini-gram", "∞-gram, Kneser-Ney", position=4, optional=True),),
@@ -241,16 +247,21 @@ _ENTRIES = (
     ),
     Kind(
         "fasttext-classifier", "foreword.fasttext.classifier:FastTextClassifier", "classifier", ("classify",),
-        names={"fasttext": {}}, training=("resume",), quick=True,
+        names={"fasttext": {}}, training=("resume",), quick=True, one_line=True,
     ),
     # Taggers
-    Kind("hmm-tagger", "foreword.tag.hmm:HMMTagger", "tagger", ("tag",), names={"hmm": {}}, quick=True),
     Kind(
-        "feature-tagger", "foreword.tag.features:FeatureTagger", "tagger", ("tag",), names={"features": {}}, quick=True
+        "hmm-tagger", "foreword.tag.hmm:HMMTagger", "tagger", ("tag",), names={"hmm": {}}, quick=True,
+        command="foreword tag train",
+    ),
+    Kind(
+        "feature-tagger", "foreword.tag.features:FeatureTagger", "tagger", ("tag",), names={"features": {}}, quick=True,
+        command="foreword tag train",
     ),
     Kind(
         "bilstm-tagger", "foreword.tag.bilstm:BiLSTMTagger", "tagger", ("tag",), names={"bilstm": {}},
         training=("valid", "resume"), aliases={"hidden": "units", "embedding": "words"}, network=True,
+        command="foreword tag train",
     ),
     # Translation, speech and search
     Kind(
@@ -264,14 +275,25 @@ _ENTRIES = (
     Kind("bm25", "foreword.search.bm25:BM25", "search"),
     Kind("cosine-search", "foreword.search.cosine:CosineSearch", "search"),
     # A model and what turns text into its input
-    Kind("text-lm", "foreword.pipeline.language:TextLM", "language-model", SCORING),
-    Kind("text-classifier", "foreword.pipeline.classifier:TextClassifier", "classifier", ("classify",), quick=True),
-    Kind("text-translator", "foreword.pipeline.translator:TextTranslator", "translator", ("translate",), network=True),
+    Kind("text-lm", "foreword.pipeline.language:TextLM", "language-model", SCORING, command="foreword train"),
     Kind(
-        "speech-recogniser", "foreword.pipeline.speech:SpeechRecogniser", "speech", ("transcribe",), network=True
+        "text-classifier", "foreword.pipeline.classifier:TextClassifier", "classifier", ("classify",), quick=True,
+        command="foreword classify train",
     ),
-    Kind("text-search", "foreword.pipeline.search:TextSearch", "search", ("search",)),
-    Kind("text-index", "foreword.pipeline.index:TextIndex", "search", ("index", "count")),
+    Kind(
+        "text-translator", "foreword.pipeline.translator:TextTranslator", "translator", ("translate",), network=True,
+        command="foreword translate train",
+    ),
+    Kind(
+        "speech-recogniser", "foreword.pipeline.speech:SpeechRecogniser", "speech", ("transcribe",), network=True,
+        command="foreword speech train",
+    ),
+    Kind(
+        "text-search", "foreword.pipeline.search:TextSearch", "search", ("search",), command="foreword search index"
+    ),
+    Kind(
+        "text-index", "foreword.pipeline.index:TextIndex", "search", ("index", "count"), command="foreword index build"
+    ),
     Kind("compressed-text-index", "foreword.pipeline.compressed:CompressedTextIndex", "search", ("count",)),
     # Tokenizers
     Kind(
@@ -353,6 +375,12 @@ def of(model: object) -> Kind:
 def trained_as(*tasks: Task) -> dict[str, Kind]:
     """Return the kinds of these tasks that can be trained, by the names that users give them."""
     return {name: kind for kind in KINDS.values() if kind.task in tasks for name in kind.names}
+
+
+def made_for(ability: str) -> tuple[str, str]:
+    """Return what a model is called that has an ability, and the command that makes one."""
+    makers = [kind for kind in KINDS.values() if ability in kind.abilities and kind.command]
+    return (makers[0].name if len(makers) == 1 else f"a {makers[0].task}"), makers[0].command
 
 
 def rungs() -> dict[str, tuple[Rung, Kind]]:

@@ -21,18 +21,6 @@ if TYPE_CHECKING:
 
 STDIO = "-"
 
-MAKERS = {
-    "score": ("text-lm", "foreword train"),
-    "classify": ("text-classifier", "foreword classify train"),
-    "tag": ("a tagger", "foreword tag train"),
-    "translate": ("text-translator", "foreword translate train"),
-    "transcribe": ("speech-recogniser", "foreword speech train"),
-    "search": ("text-search", "foreword search index"),
-    "index": ("text-index", "foreword index build"),
-    "count": ("text-index", "foreword index build"),
-}
-"""What a model is called that has an ability, and the command that makes one."""
-
 
 def load_able(path: str, ability: str) -> Any:
     """Load a model that must have an ability, as the registry names them."""
@@ -43,7 +31,7 @@ def checked(found: Any, path: str, ability: str) -> Any:
     """Return what was found at ``path``; an InputError where it does not have the ability."""
     kind = kinds.of(found)
     if ability not in kind.abilities:
-        expected, command = MAKERS[ability]
+        expected, command = kinds.made_for(ability)
         raise InputError(f"{path}: its kind is {kind.name}, not {expected}: {command} makes one")
     return found
 

@@ -69,8 +69,7 @@ def scorer_of(
     if "score" in kind.abilities:
         if labels.wanted:
             raise SettingError(f"{prefix}p({labels.wanted[0]}): {name} is a language model, which has no labels")
-        counting = kinds.of(model.model).name in ("ngram", "kenlm")
-        if counting:
+        if counting := kinds.of(model.model).threads:
             model.model.threads = 1
         return LanguageScorer(model, prefix, piece_bytes, counting)
     if "index" in kind.abilities:
@@ -80,7 +79,7 @@ def scorer_of(
     if kind.network:
         return NetworkClassScorer(model, prefix, piece_bytes, labels)
     # By kind and not by class: only the modules of the model at hand are loaded, in every process.
-    scorer = FastTextScorer if kind.name == "fasttext-classifier" else ClassScorer
+    scorer = FastTextScorer if kind.one_line else ClassScorer
     return scorer(model, prefix, piece_bytes, labels)
 
 

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from foreword import kinds
 from foreword.arrays import Doubles
 from foreword.errors import ForewordError, InputError
 from foreword.measures.perplexity import finite, surprisal
@@ -143,8 +144,8 @@ def _classified(entry: Entry, texts: Sequence[str], k: int, wanted: Sequence[str
     for text in texts:
         if len(text) > most:
             check_tokens(len(text.split()), most)
-    if entry.kind == "fasttext-classifier":
-        texts = [text.replace("\n", " ") for text in texts]  # it reads up to the end of a line
+    if kinds.KINDS[entry.kind].one_line:
+        texts = [text.replace("\n", " ") for text in texts]
     names = [str(name) for name in entry.model.classes_]
     if unknown := [label for label in wanted if label not in names]:
         raise InputError(f"{unknown[0]!r} is not a label of the model")
@@ -207,7 +208,7 @@ def decoded_wav(recording: str) -> Sound:
 def embed(entry: Entry, texts: Sequence[str], options: Options, most: int) -> list[Answer]:
     """Return a vector for each word in its context, null where there is none; or the mean of those there are."""
     sentences, refused = _split_texts(texts, options["split"], most)
-    vectors = entry.vectors if entry.kind != "elmo" else None
+    vectors = entry.vectors if "nearest" in entry.can else None  # else they depend on the sentence
     mean = options["pool"] == "mean"
     if vectors is None:
         asked = [words for words in sentences if words]
@@ -227,7 +228,7 @@ def check_size(entry: Entry, ability: str, questions: Sequence[Any], options: Op
     """
     if ability != "embed" or options["pool"] == "mean":
         return
-    dimensions = entry.model.dimensions if entry.kind == "elmo" else entry.vectors.dimensions
+    dimensions = (entry.vectors if "nearest" in entry.can else entry.model).dimensions
     # A word has a character and, but for the last, a blank: most requests are so short that nothing is counted.
     if sum(map(len, questions)) * dimensions <= MOST_NUMBERS:
         return
