@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,8 @@ from foreword import kinds
 from foreword.cli import app
 from foreword.cli.settings import parse_settings
 from foreword.cli.settings_help import described_settings, explained
+from foreword.errors import SettingError
+from foreword.tokens.vocab import Vocab
 
 from .conftest import Foreword
 
@@ -46,7 +49,8 @@ def test_every_setting_has_a_meaning(name: str, kind: kinds.Kind) -> None:
         (["train", "transformer"], [("hidden", "")]),
         (["tag", "train"], [("rounds", "8"), ("scheme", "null")]),
         (["tag", "train", "--kind", "bilstm"], [("hidden", "200"), ("embedding", "100")]),
-        (["classify", "train", "--kind=naive-bayes"], [("alpha", "1")]),
+        (["classify", "train", "--kind=naive-bayes"], [("alpha", "1"), ("lowercase", "true")]),
+        (["classify", "train"], [("C", "30"), ("split", "punctuation"), ("ngrams", "[1,2]"), ("sublinear", "true")]),
         (["tokenize", "train"], [("pattern", "gpt2")]),
         (["translate", "train"], [("hidden", "256"), ("attention", "")]),
         (["search", "index"], [("k1", "1.5")]),
@@ -68,6 +72,7 @@ def test_no_flag_or_argument_shows_a_type(foreword: Foreword, command: tuple[str
     assert result.exit_code == 0
     assert "<bool>" not in result.stdout
     assert "list[" not in result.stdout
+    assert not re.search(r"<(int|float|str)( range)?>", result.stdout)
 
 
 def test_arguments_are_shown_by_name(foreword: Foreword) -> None:
@@ -96,3 +101,48 @@ def test_meanings_are_read_from_docstrings() -> None:
     found = explained(text.replace("\n    ", "\n"), ["one", "two", "three", "four"])
     both = "both of them; see x"
     assert found == {"one": "the first", "two": both, "three": both, "four": "the last"}
+
+
+def test_what_none_stands_for_belongs_to_the_meaning() -> None:
+    """``None: 5`` within a meaning is no setting; ``--set`` spells it null."""
+    found = {each.name: each for each in described_settings("word2vec", kinds.KINDS["word2vec"])}
+    assert found["sample"].default == "null"
+    assert found["sample"].meaning.endswith(
+        "null: 1e-4 for a text of ten million words and more, 1e-3 for a smaller one"
+    )
+    assert "null: 5, or more" in found["epochs"].meaning
+    for name, kind in TRAINED:
+        assert not [each for each in described_settings(name, kind) if "None" in each.meaning]
+
+
+@pytest.mark.parametrize(
+    ("kind", "setting", "choices"),
+    [
+        ("word2vec", "loss", ("negative-sampling", "hierarchical-softmax", "softmax")),
+        ("fasttext-classifier", "pooling", ("mean", "distinct", "idf", "mean-max-min")),
+        ("bm25", "variant", ("lucene", "robertson", "atire", "bm25l", "bm25+")),
+        ("recurrent-classifier", "pooling", ("last", "mean", "max", "attention", "all")),
+    ],
+)
+def test_all_values_of_a_choice_are_listed(kind: str, setting: str, choices: tuple[str, ...]) -> None:
+    entry = kinds.KINDS[kind]
+    meaning = next(
+        each.meaning for each in described_settings(next(iter(entry.names), kind), entry) if each.name == setting
+    )
+    assert all(choice in meaning for choice in choices)
+
+
+def test_a_list_that_is_none_is_told_in_words() -> None:
+    with pytest.raises(typer.BadParameter, match=r"expected a list of whole numbers, such as \[0,1\]"):
+        parse_settings(["prune=0,0,1"], "ngram", kinds.resolve(kinds.KINDS["ngram"].home))
+
+
+def test_heads_that_cannot_share_the_hidden_units() -> None:
+    """``hidden`` on the command line, ``units`` in Python: the message fits both."""
+    model = kinds.build(kinds.KINDS["transformer"], {"hidden": 8, "heads": 3})
+    with pytest.raises(SettingError, match="8 hidden units cannot be shared evenly by 3 heads"):
+        model.network(Vocab(["<unk>", "</s>", "a"]))
+
+
+def test_the_examples_of_train_use_the_names_that_help_lists(foreword: Foreword) -> None:
+    assert "units=" not in foreword("train", "--help").stdout

@@ -222,8 +222,8 @@ class PlainHelp:
         for each in found:
             if each.param_type_name == "argument":
                 _show_by_name(each)
-            elif getattr(each, "is_flag", False) and each.metavar is None:
-                each.metavar = ""
+            elif each.metavar is None:
+                each.metavar = "" if getattr(each, "is_flag", False) else _metavar(each, ctx)
         return found
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -236,6 +236,15 @@ class PlainHelp:
 
     def format_settings(self, ctx: Any) -> None:
         """Print what the help of this command adds."""
+
+
+def _metavar(option: Any, ctx: Any) -> str | None:
+    """Return what stands for the value of an option: N or X for a number, a name for a string; None for choices."""
+    shown = (
+        option.type.name if hasattr(option, "type") else option.display_type(ctx).strip("<>")
+    )  # older Typer has type
+    kind = shown.partition(" ")[0]
+    return {"int": "N", "integer": "N", "float": "X", "str": option.name.upper(), "text": option.name.upper()}.get(kind)
 
 
 def _show_by_name(argument: Any) -> None:

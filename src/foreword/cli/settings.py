@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from inspect import signature
 from types import NoneType, UnionType
@@ -15,6 +15,8 @@ from foreword import kinds
 from foreword.cli.source_settings import settings_in_source
 
 HINT = "'--set'"
+_PLURALS = {float: "numbers", int: "whole numbers", str: "strings"}
+_EXAMPLES = {float: "0,0.5", int: "0,1", str: '"a","b"'}
 NAMES = {float: "a number", int: "a whole number", str: "a string", bool: "true or false", NoneType: "null"}
 
 
@@ -122,4 +124,7 @@ def spelled(wanted: Any) -> str:
         return " or ".join(map(str, get_args(wanted)))
     if get_origin(wanted) in (Union, UnionType):
         return " or ".join(map(spelled, get_args(wanted)))
+    inner = [each for each in get_args(wanted) if each is not ...]
+    if inner and isinstance(get_origin(wanted), type) and issubclass(get_origin(wanted), Sequence):
+        return f"a list of {_PLURALS.get(inner[0], 'values')}, such as [{_EXAMPLES.get(inner[0], '')}]"
     return NAMES.get(wanted) or str(wanted)

@@ -10,10 +10,13 @@ import inspect
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from foreword import kinds
 from foreword.cli.settings import settings_of
+
+NULL = "null"
+"""How ``--set`` spells None."""
 
 OLD_NAMES = ("average", "every")
 """Settings that have another name now, and work under both."""
@@ -53,7 +56,9 @@ COMMON = {
 }
 """What a setting means wherever its class has nothing to add."""
 
-NAME = r"[A-Za-z_]\w*"
+NAME = r"(?!None\b)[A-Za-z_]\w*"
+"""The name of a setting; ``None: 5`` within a meaning is part of it."""
+
 EXPLAINED = re.compile(rf"(?:^|(?<=[.;,:] )|(?<=\n))({NAME}(?:, {NAME})*(?:,? and {NAME})?): ", re.MULTILINE)
 
 
@@ -66,24 +71,40 @@ class Described:
     meaning: str
 
 
-def described_settings(name: str, kind: kinds.Kind) -> list[Described]:
-    """Return the settings of a kind that users train by this name, without those that the name stands for."""
+def described_settings(name: str, kind: kinds.Kind, usual: kinds.Settings | None = None) -> list[Described]:
+    """Return the settings of a kind that users train by this name, without those that the name stands for.
+
+    usual: other defaults than those of the class.
+    """
     model = kinds.resolve(kind.home)
-    built = kinds.build(kind, kind.names.get(name, {}))
+    built = kinds.build(kind, {**kind.names.get(name, {}), **(usual or {})})
     fixed = {*kind.names.get(name, {}), *OPTIONS, *OLD_NAMES}
-    names = [setting for setting in settings_of(model) if setting not in fixed]
+    types = settings_of(model)
+    names = [setting for setting in types if setting not in fixed]
     nested = kinds.nested_settings(model)
     found = {**COMMON, **meanings([*inspect.getmro(model), *map(type, nested.values())], names)}
     spelled = {own: name for name, own in kind.aliases.items()}
-    return [Described(spelled.get(each, each), _shown(_default(built, each)), found.get(each, "")) for each in names]
+    return [
+        Described(
+            spelled.get(each, each), _shown(_default(built, each)), _with_choices(found.get(each, ""), types[each])
+        )
+        for each in names
+    ]
 
 
 def print_settings(name: str, kind: kinds.Kind) -> None:
-    """Print the settings of a kind as a table."""
+    """Print the settings of a kind as a table, and in another those of the features that a classifier reads."""
+    _print_table(name, described_settings(name, kind))
+    if kind.features is not None:
+        features, usual = kind.features
+        _print_table(f"its features, {features}", described_settings(features, kinds.KINDS[features], usual))
+
+
+def _print_table(what: str, settings: Iterable[Described]) -> None:
     from foreword.cli.printing import plain_table, print_table
 
-    table = plain_table("setting", "default", "meaning", title=f"Settings of {name}: --set NAME=VALUE")
-    for each in described_settings(name, kind):
+    table = plain_table("setting", "default", "meaning", title=f"Settings of {what}: --set NAME=VALUE")
+    for each in settings:
         table.add_row(each.name, each.default, each.meaning)
     print_table(table)
 
@@ -121,6 +142,17 @@ def _names(joined: str) -> list[str]:
     return re.split(r",? and |, ", joined)
 
 
+def _with_choices(meaning: str, wanted: Any) -> str:
+    """Return a meaning as ``--set`` takes the values: null for None, and every choice where it does not list them."""
+    meaning = re.sub(r"\bNone\b", NULL, meaning)
+    choices = [each for one in (wanted, *get_args(wanted)) if get_origin(one) is Literal for each in get_args(one)]
+    words = [each for each in choices if isinstance(each, str)]
+    if all(re.search(rf"\b{re.escape(each)}(?!\w)", meaning) for each in words):
+        return meaning
+    *first, last = words
+    return f"{meaning} ({', '.join(first)} or {last})" if first else f"{meaning} ({last})"
+
+
 def _default(model: Any, setting: str) -> Any:
     """Return the value of a setting in a model that was built without it."""
     outer, dot, place = setting.partition(".")
@@ -137,5 +169,5 @@ def _shown(value: Any) -> str:
     if isinstance(value, tuple | list):
         return f"[{','.join(map(_shown, value))}]"
     if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
+        return {None: NULL, True: "true", False: "false"}[value]
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -51,7 +51,7 @@ EXAMPLES = examples(
     "foreword train gru play.txt -o model --tokenizer characters.json --set batch=32 --set steps=100 --resume",
     "foreword train ngram /shared/web -o model --ray head:6379",
     "foreword train lstm /shared/news.txt -o model --set batch=128 --ray head:6379 --workers 8",
-    "foreword train transformer notes.txt -o model --set units=128 --set seconds=120 --device cpu",
+    "foreword train transformer notes.txt -o model --set hidden=128 --set seconds=120 --device cpu",
 )
 
 

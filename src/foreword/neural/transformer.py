@@ -198,5 +198,5 @@ class TransformerLM(NeuralLM):
         """Return the network for a vocabulary."""
         check_numbers(self, "units", "layers", "heads", "context", least=1)
         if self.units % self.heads:
-            raise SettingError(f"units is {self.units}, which {self.heads} heads cannot share evenly")
+            raise SettingError(f"{self.units} hidden units cannot be shared evenly by {self.heads} heads")
         return TransformerNetwork(len(vocab), self.units, self.layers, self.heads, self.context, self.tied)
