@@ -126,7 +126,7 @@ def test_the_direction_is_what_pairs_differ_in() -> None:
     assert bias_direction(vectors, [pair[::-1] for pair in pairs])[0] < -0.95
     with pytest.raises(InputError, match="none of the 1 pairs"):
         bias_direction(vectors, [("nobody", "he")])
-    with pytest.raises(InputError, match="no pair of words"):
+    with pytest.raises(InputError, match="is not a pair of words"):
         bias_direction(vectors, [("she", "he", "they")])
 
 
