@@ -30,7 +30,7 @@ def check_corpus(corpus: Any, vocab: object = None) -> None:
     if not hasattr(corpus, "ids") or not hasattr(corpus, "vocab"):
         raise InputError(
             f"expected a Corpus of ids, not {_named(corpus)}: Corpus.from_texts(texts, tokenizer) makes one; "
-            "TextLM takes texts itself"
+            "TextLM and TextSearch take texts themselves"
         )
     if vocab is not None:
         corpus.check(vocab)

@@ -21,7 +21,7 @@ import numpy as np
 
 from foreword.arrays import Bools, Doubles, Logs, Longs
 from foreword.checks import check_choice, check_number, check_numbers
-from foreword.errors import ForewordError, SettingError
+from foreword.errors import ForewordError, InputError, SettingError
 from foreword.protocols import Covering, Drafter, NextToken, ReadsAhead, S, Shortlisting, Tokenizer
 from foreword.tokens.vocab import Vocab
 
@@ -508,7 +508,13 @@ def _check_sampling(temperature: float, top_k: int | None, top_p: float | None, 
 
 
 def _check_prompt(prompt: Sequence[int], vocab: Vocab) -> None:
+    if isinstance(prompt, str | bytes) or not isinstance(prompt, Iterable):
+        raise InputError(
+            f"expected a prompt of token ids, not {prompt!r}: tokenizer.encode(text) makes some; "
+            "TextLM.generate takes text itself"
+        )
     for id in prompt:
+        check_number("an id of the prompt", id, whole=True, least=-math.inf)
         if not 0 <= id < len(vocab):
             raise SettingError(f"prompt holds id {id}, but the model's vocabulary ends at {len(vocab) - 1}")
 

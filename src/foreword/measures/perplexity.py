@@ -87,6 +87,9 @@ class Measures(ShownInNotebook):
 
 def measure(model: Scoring, corpus: Corpus) -> Measures:
     """Score a text and count its tokens, its unknown words and its bytes."""
+    check_corpus(corpus)
+    if not hasattr(model, "logprobs"):
+        raise InputError(f"expected a language model of ids, not a {type(model).__name__}: TextLM.measure takes texts")
     if len(corpus.ids) == 0:
         raise InputError("the text is empty: there is nothing to measure")
     total = known = 0.0

@@ -6,12 +6,14 @@ the tables of counts with natural logs in float32, so that it takes hardly any m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from foreword.arrays import Bytes, Doubles, Floats, Ints, Longs
+from foreword.checks import check_number
 from foreword.errors import SettingError
 from foreword.ngram import kernels_estimate as kernels
 from foreword.ngram.counts import Order, Tabulated, count_continuations, find_ngram, tabulate
@@ -208,6 +210,8 @@ def _counts_of_ends(unigrams: Longs, orders: list[Order], ngram: list[int]) -> l
 
 def prune_limits(prune: Sequence[int], order: int) -> list[int]:
     """Return the count up to which n-grams are pruned, for each order."""
+    for limit in prune:
+        check_number("a number of prune", limit, whole=True, least=-math.inf)
     limits = [*prune, *[prune[-1] if prune else 0] * order][:order]
     if any(limit < 0 for limit in limits) or limits != sorted(limits):
         raise SettingError(f"prune={list(prune)}: expected numbers that do not fall from order to order")

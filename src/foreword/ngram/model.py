@@ -13,13 +13,14 @@ are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
 
 from foreword.arrays import Bytes, Doubles, Floats, Ids, Ints, Logs, Longs
-from foreword.checks import check_corpus, check_ids
+from foreword.checks import check_corpus, check_ids, check_number
 from foreword.errors import ForewordError, InputError, NotFittedError, SettingError
 from foreword.measures.perplexity import MeanScore
 from foreword.native.parallel import cores, ordered_map
@@ -68,6 +69,7 @@ class NgramLM(ShownInNotebook, MeanScore):
         memory: int | None = None,
         scratch: str | None = None,
     ) -> None:
+        check_number("order", order, whole=True, least=-math.inf)
         if not 1 <= order <= HIGHEST_ORDER:
             raise SettingError(f"order={order}: expected 1 to {HIGHEST_ORDER}")
         if layout not in ("hash", "trie"):

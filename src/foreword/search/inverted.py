@@ -18,7 +18,7 @@ from typing import Self
 import numpy as np
 
 from foreword.arrays import Array, Bools, Doubles, Floats, Ids, Ints, Longs
-from foreword.checks import check_number
+from foreword.checks import check_corpus, check_number
 from foreword.errors import InputError, NotFittedError, SettingError
 from foreword.native.parallel import cores, ordered_map
 from foreword.notebook import ShownInNotebook
@@ -324,11 +324,13 @@ class IndexedRanker(ShownInNotebook):
 
     def fit(self, corpus: Corpus, *, threads: int | None = 1, meter: Meter | None = None) -> Self:
         """Index the documents of a corpus."""
+        check_corpus(corpus)
         self._index = InvertedIndex.build(corpus, self._weigh, threads=threads, meter=meter)
         return self
 
     def search(self, queries: Corpus, k: int = 10, *, threads: int | None = 1) -> Found:
         """Return for each query the k best of the documents that contain one of its words."""
+        check_corpus(queries)
         batch = self._batch(queries)
         found = self.index_.best(batch, k, threads=threads)
         if self._absent:

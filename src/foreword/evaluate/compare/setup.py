@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from foreword.checks import check_text
 from foreword.errors import InputError
 from foreword.evaluate.compare.facts import describe, passage_index, read_passage, written_without_spaces
 from foreword.evaluate.compare.results import Sampled, TextFacts
@@ -129,6 +130,7 @@ def shortened(document: str, most_bytes: int) -> str:
 
 
 def _bytes_of(document: str) -> int:
+    check_text(document)
     return (len(document) if document.isascii() else len(document.encode("utf-8", "surrogatepass"))) + 1
 
 
