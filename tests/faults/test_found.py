@@ -45,6 +45,8 @@ from foreword.filtering.worker import Done
 from foreword.lessons.bias import read_word_sets
 from foreword.lessons.course.notebooks import read_notebook
 from foreword.ngram.arpa import write_arpa
+from foreword.ngram.kenlm_writing import write_kenlm
+from foreword.ngram.log10 import log10_of
 from foreword.ngram.model import NgramLM
 from foreword.pipeline.language import TextLM
 from foreword.speech.alphabet import Alphabet
@@ -297,19 +299,30 @@ def test_filtering_parquet_imports_no_pandas(place: Path) -> None:
     assert max(kept["perplexity"].to_pylist()) < 9
 
 
-def arpa_of(texts: list[str], path: Path) -> Path:
-    lm = TextLM(WordTokenizer(), NgramLM(2, "witten-bell")).fit(texts)
-    assert isinstance(lm.model, NgramLM)
-    write_arpa(lm.model, path)
+def model_file(suffix: str, texts: list[str], path: Path) -> Path:
+    """A model of another tool's format."""
+    if suffix == "ftz":
+        FastTextClassifier(4, buckets=50).fit(texts, LABELS[: len(texts)]).write(path)
+        return path
+    model = TextLM(WordTokenizer(), NgramLM(2, "witten-bell")).fit(texts).model
+    assert isinstance(model, NgramLM)
+    if suffix == "arpa":
+        write_arpa(model, path)
+    else:
+        write_kenlm(log10_of(model), path)
     return path
 
 
-def test_a_run_killed_before_its_first_part_leaves_no_model_for_the_next(place: Path) -> None:
+@pytest.mark.parametrize("suffix", ["arpa", "kenlm", "ftz"])
+def test_a_run_killed_before_its_first_part_leaves_no_model_for_the_next(place: Path, suffix: str) -> None:
     """The next run, with another model, once scored every shard by the model of the killed one."""
     (place / "web").mkdir()
     for number in range(3):
         (place / "web" / f"{number}.txt").write_text("".join(f"{text}\n" for text in TEXTS))
-    models = [arpa_of(TEXTS, place / "a.arpa"), arpa_of(["the mat sat on a dog"] * 9, place / "b.arpa")]
+    models = [
+        model_file(suffix, texts, place / f"{name}.{suffix}")
+        for name, texts in {"a": TEXTS, "b": ["the mat sat on a dog", "the cat", "sat"] * 3}.items()
+    ]
     scores = [Filtering([("", str(model))], score_only=True) for model in models]
 
     def killed(*_: object) -> Generator[Done, None, None]:
@@ -319,9 +332,12 @@ def test_a_run_killed_before_its_first_part_leaves_no_model_for_the_next(place: 
         patch.setattr(Ledger, "close", lambda self, finished=False: os.close(self._lock))  # kill -9 deletes nothing
         with pytest.raises(KeyboardInterrupt):
             filter_files(str(place / "web"), place / "out", scores[0], processes=2, perform=killed)
-    assert list((place / "out" / FOLDER / "models").iterdir())
+    left = list((place / "out" / FOLDER / "models").glob("*"))
+    assert len(left) == (suffix != "kenlm")  # a KenLM binary is mapped as it is
     filter_files(str(place / "web"), place / "out", scores[1], processes=2)
     filter_files(str(place / "web"), place / "alone", scores[1], processes=2)
+    filter_files(str(place / "web"), place / "other", scores[0], processes=2)
+    assert (place / "alone" / "0.txt").read_bytes() != (place / "other" / "0.txt").read_bytes()
     for number in range(3):
         name = f"{number}.txt"
         assert (place / "out" / name).read_bytes() == (place / "alone" / name).read_bytes()

@@ -6,12 +6,14 @@ import contextlib
 import json
 import random
 import socket
-import statistics
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
@@ -221,6 +223,23 @@ def test_a_thousand_half_heads_do_not_keep_a_monitor_out(registry: Registry) -> 
         served.close()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no limit of open files")
+@pytest.mark.parametrize(("soft", "hard", "most"), [(256, 256, 160), (256, 1024, 928), (1024, 8192, 1024)])
+def test_the_limit_of_open_files_is_one_of_connections(soft: int, hard: int, most: int) -> None:
+    """A server with more connections than files cannot accept a monitor's. The soft limit is raised first."""
+    script = (
+        "import resource, sys\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, tuple(map(int, sys.argv[1:])))\n"
+        "from foreword.serve.limits import Limits\n"
+        "from foreword.serve.registry import Registry\n"
+        "from foreword.serve.routes import Service\n"
+        "from foreword.serve.running import Server\n"
+        "print(Server(Service(Registry(), limits=Limits(connections=1024))).most_connections)"
+    )
+    words = [sys.executable, "-c", script, str(soft), str(hard)]
+    assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == f"{most}\n"
+
+
 def test_a_large_answer_is_refused_before_it_is_computed_and_keeps_no_monitor_waiting(running: Running) -> None:
     """256 texts of 2,000 words once made an answer of 1.1 GB and 172 seconds of silence."""
     texts = ["a " * 2000] * 256
@@ -240,7 +259,9 @@ def test_a_large_answer_is_refused_before_it_is_computed_and_keeps_no_monitor_wa
     ask_for_health()
     thread.join()
     assert [len(each["vectors"]) for each in answer["results"]] == [1280] * 250
-    assert statistics.median(waited) < 0.1
+    # Measured with a load of 4.6 on two cores: 99 of 100 within 27 ms, the longest 0.16 s.
+    assert np.quantile(waited, 0.99) < 0.1
+    assert max(waited) < 1
 
 
 def test_an_answer_in_parts_is_the_same_json() -> None:
