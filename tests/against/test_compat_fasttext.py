@@ -151,6 +151,119 @@ def test_a_quantised_model(labelled: Path, tmp_path: Path) -> None:
         model.get_input_matrix()
 
 
+def test_the_meter(classifiers: Any, labelled: Path) -> None:
+    mine, original = classifiers
+    for k in (-1, 1, 2):
+        found, wanted = mine.get_meter(str(labelled), k), original.f.getMeter(str(labelled), k)
+        for label in (None, *mine.labels[:3]):
+            place = () if label is None else (mine.get_label_id(label),)
+            suffix = "" if label is None else "Label"
+            for share in (0.0, 0.3, 0.8, 1.0):
+                for name, theirs_ in (
+                    ("precision_at_recall", "precisionAtRecall"), ("recall_at_precision", "recallAtPrecision")
+                ):  # fmt: skip
+                    other = getattr(wanted, theirs_ + suffix)(*place, share)
+                    assert getattr(found, name)(share, label) == pytest.approx(other, abs=0.02)
+            curve = getattr(wanted, "precisionRecallCurve" + suffix)(*place)
+            precisions, recalls = found.precision_recall_curve(label)
+            assert len(precisions) == pytest.approx(len(curve), abs=2)  # scores that nearly tie
+            assert (precisions[-1:].tolist(), recalls[-1:].tolist()) == (([1.0], [0.0]) if curve else ([], []))
+            if label is not None:
+                scores, truth = found.score_vs_true(label)
+                pairs = wanted.scoreVsTrue(*place)
+                assert scores.tolist() == pytest.approx([score for score, _ in pairs], abs=1e-5)
+                assert truth.sum() == sum(gold for _, gold in pairs)
+    with pytest.raises(ValueError, match="no label of the model"):
+        mine.get_meter(str(labelled)).score_vs_true("__label__none")
+
+
+def test_the_names_of_the_inner_object(classifiers: Any, vectors: Any, labelled: Path, tmp_path: Path) -> None:
+    for mine, original in (classifiers, vectors):
+        assert {name for name in dir(original.f) if name[0] != "_"} <= set(dir(mine.f))
+        for name in ("getVocab", "getLabels"):
+            if name == "getVocab" or mine is classifiers[0]:
+                assert getattr(mine.f, name)("strict") == tuple(map(list, getattr(original.f, name)("strict")))
+        assert mine.f.getSubwords("unheard", "strict") == tuple(map(list, original.f.getSubwords("unheard", "strict")))
+        assert mine.f.getWordId("the") == original.f.getWordId("the")
+        assert mine.f.getSubwordId("the") == original.f.getSubwordId("the")
+        assert mine.f.isQuant() == original.f.isQuant()
+        assert mine.f.getArgs().dim == original.f.getArgs().dim
+        assert mine.f.tokenize("a b\nc") == original.f.tokenize("a b\nc")
+        vector = np.zeros(8, np.float32)
+        mine.f.getWordVector(vector, "unheard-of")
+        np.testing.assert_allclose(vector, original.get_word_vector("unheard-of"), atol=1e-6)
+    mine, original = classifiers
+    assert mine.f.getLine("a b __label__xx\n", "strict") == original.f.getLine("a b __label__xx\n", "strict")
+    lines_ = ["a b\n", "\n"]
+    assert mine.f.multilineGetLine(lines_, "strict") == original.f.multilineGetLine(lines_, "strict")
+    assert mine.f.test(str(labelled), 1, 0.0) == pytest.approx(original.f.test(str(labelled), 1, 0.0))
+    mine.f.saveModel(tmp_path / "again.bin")
+    mine.f.loadModel(tmp_path / "again.bin")
+    mine.set_args(mine.f.getArgs())
+    assert mine.dim == 8
+
+
+def test_matrices_are_replaced(labelled: Path, tmp_path: Path) -> None:
+    model = ours.train_supervised(str(labelled), dim=4, epoch=1, bucket=10, thread=1)
+    inputs, outputs = model.get_input_matrix(), model.get_output_matrix()
+    model.set_matrices(inputs, outputs[::-1].copy())
+    model.save_model(tmp_path / "turned.bin")
+    original = theirs.load_model(str(tmp_path / "turned.bin"))
+    np.testing.assert_array_equal(original.get_output_matrix(), outputs[::-1])
+    assert [p for p, _ in model.f.predict("the\n", 2)] == pytest.approx(
+        [p for p, _ in original.f.predict("the\n", 2, 0.0, "strict")], abs=1e-6
+    )
+    with pytest.raises(ValueError, match="the matrices are"):
+        model.set_matrices(inputs[:3], outputs)
+
+
+def test_automatic_tuning(labelled: Path) -> None:
+    rows = [line for line in labelled.read_text("utf-8").splitlines() if line.startswith("__label__")]
+    labelled = labelled.with_name("one label each.txt")
+    labelled.write_text("\n".join(rows[:200]) + "\n", "utf-8")
+    model = ours.train_supervised(
+        str(labelled), dim=12, thread=1, autotuneValidationFile=str(labelled), autotuneDuration=1
+    )  # fmt: skip
+    assert model.dim == 12
+    assert model.test(str(labelled))[1] > 0.5
+    with pytest.raises(ValueError, match="Validation file cannot be opened"):
+        ours.train_supervised(str(labelled), autotuneValidationFile="nosuch")
+    with pytest.raises(ValueError, match="autotuneModelSize='2M' is not supported"):
+        ours.train_supervised(str(labelled), autotuneValidationFile=str(labelled), autotuneModelSize="2M")
+
+
+def test_arguments_of_training_are_those_of_fasttext(labelled: Path) -> None:
+    """The same order, the same types of errors."""
+    by_place = ours.train_supervised(str(labelled), 0.05, 6, 5, 1, 2, 0, 2, 3, 5, 2, "ova", 30, 1)
+    by_name = ours.train_supervised(
+        str(labelled), lr=0.05, dim=6, epoch=1, minCount=2, minn=2, maxn=3, wordNgrams=2, loss="ova", bucket=30,
+        thread=1, verbose=0,
+    )  # fmt: skip
+    np.testing.assert_array_equal(by_place.get_input_matrix(), by_name.get_input_matrix())
+    assert (by_place.minn, by_place.maxn, by_place.wordNgrams) == (2, 3, 2)
+    for module in (ours, theirs):
+        for train in (module.train_supervised, module.train_unsupervised):
+            with pytest.raises(TypeError, match="unexpected keyword argument 'nosuch'"):
+                train(str(labelled), nosuch=1)
+            with pytest.raises(ValueError, match="cannot be opened for training"):
+                train("nosuch", verbose=0)
+        for name in ("skipgram", "cbow", "supervised"):
+            with pytest.raises(Exception, match=f"`{name}` is not supported any more"):
+                getattr(module, name)(str(labelled))
+    for loss in ("ns", "nope"):
+        with pytest.raises(ValueError, match=f"loss '{loss}' is not supported"):
+            ours.train_supervised(str(labelled), loss=loss)
+    with pytest.raises(ValueError, match="loss 'hs' is not supported for vectors"):
+        ours.train_unsupervised(str(labelled), loss="hs")
+
+
+def test_a_missing_test_file_is_named(classifiers: Any) -> None:
+    for model in classifiers:
+        for method in ("test", "test_label", "get_meter"):
+            with pytest.raises(ValueError, match="Test file cannot be opened"):
+                getattr(model, method)("nosuch")
+
+
 def test_what_is_refused(labelled: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="cannot be opened for loading"):
         ours.load_model(tmp_path / "nothing.bin")

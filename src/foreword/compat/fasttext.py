@@ -2,8 +2,9 @@
 
 The same names, arguments, results and types of errors as the ``fasttext`` module 0.9.3, without a compiler and under
 NumPy 2. Probabilities and vectors equal fastText's to 1e-6. Models are trained by Foreword: the settings mean the same,
-the random numbers are others. What has no counterpart here (pretrained vectors, automatic tuning, retraining a
-quantised model, another prefix of labels) raises a ValueError that names it.
+the random numbers are others, and automatic tuning searches by the accuracy. What has no counterpart here (pretrained
+vectors, retraining a quantised model, another prefix of labels, negative sampling for a classifier, other losses for
+vectors) raises a ValueError that names it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,10 @@ from typing import Any
 import numpy as np
 
 from foreword.arrays import Floats, Longs
+from foreword.compat.fasttext_inner import Inner
+from foreword.compat.fasttext_meter import Meter
 from foreword.errors import ForewordError
+from foreword.fasttext.autotune import autotune
 from foreword.fasttext.classifier import FastTextClassifier
 from foreword.fasttext.files import (
     SUPERVISED,
@@ -39,11 +44,18 @@ from foreword.text.block import Block
 from foreword.tokens.words import WordTokenizer
 from foreword.vectors.wordvectors import WordVectors
 
-__all__ = ["BOW", "EOS", "EOW", "FastText", "load_model", "tokenize", "train_supervised", "train_unsupervised"]
+__all__ = [
+    "BOW", "EOS", "EOW", "FastText", "cbow", "load_model", "skipgram", "supervised", "tokenize", "train_supervised",
+    "train_unsupervised",
+]  # fmt: skip
 
 EOS, BOW, EOW = "</s>", "<", ">"
 
 _LOSSES = {"softmax": "softmax", "hs": "hierarchical-softmax", "ova": "one-vs-all"}
+_SETTINGS = {
+    "dim": "dimensions", "wordNgrams": "word_ngrams", "minCount": "min_count", "epoch": "epochs", "lr": "rate",
+    "minn": "min_n", "maxn": "max_n",
+}  # fmt: skip
 _MODELS = {"skipgram": "skip-gram", "cbow": "cbow"}
 _NAMES = {1: "cbow", 2: "skipgram", 3: "supervised"}
 
@@ -101,7 +113,7 @@ class FastText:
     def test(self, path: str, k: int = 1, threshold: float = 0.0) -> tuple[int, float, float]:
         """Return the number of lines, and precision and recall at k, over a labelled file."""
         lines = list(self._tested(path, k, threshold))
-        right = sum(len(gold & found) for gold, found in lines)
+        right = sum(len(gold & found.keys()) for gold, found in lines)
         with np.errstate(invalid="ignore"):
             precision = np.float64(right) / np.float64(sum(len(found) for _, found in lines))
             recall = np.float64(right) / np.float64(sum(len(gold) for gold, _ in lines))
@@ -111,7 +123,7 @@ class FastText:
         """Return precision, recall and F1 of each label over a labelled file; NaN where they are shares of nothing."""
         counts = np.zeros((3, len(self._lines.dictionary.label_words)))
         for gold, found in self._tested(path, k, threshold):
-            for row, labels in enumerate((gold & found, found, gold)):
+            for row, labels in enumerate((gold & found.keys(), found, gold)):
                 counts[row, list(labels)] += 1
         right, predicted, real = counts
         with np.errstate(invalid="ignore"):
@@ -125,17 +137,22 @@ class FastText:
             for index, label in enumerate(self._label_words)
         }
 
-    def _tested(self, path: str, k: int, threshold: float) -> Iterator[tuple[set[int], set[int]]]:
-        """Yield the labels of each line that has any and known words, and those predicted, by their indices."""
+    def get_meter(self, path: str, k: int = -1) -> Meter:
+        """Return scores of each label, precision and recall over a labelled file."""
+        return Meter(self._tested(path, k, 0.0), len(self._label_words), self.get_label_id)
+
+    def _tested(self, path: str, k: int, threshold: float) -> Iterator[tuple[set[int], dict[int, float]]]:
+        """Yield the labels of each line that has any and known words, and those predicted with their probabilities."""
         known = {label: index for index, label in enumerate(self._label_words)}
-        texts, marks = _read_labelled(path)
+        texts, marks = _read_labelled(path, "{path}: Test file cannot be opened!")
         model = self._lines
-        best, _ = model.predict(Block.from_texts(texts), len(known) if k < 0 else min(k, len(known)), threshold)
+        best, shares = model.predict(Block.from_texts(texts), len(known) if k < 0 else min(k, len(known)), threshold)
         rows = model.rows_of_lines(Block.from_texts(texts), self._workspace(texts))[1]
         for line, names in enumerate(marks):
             gold = {known[name] for name in names if name in known}
             if gold and rows[line + 1] > rows[line]:
-                yield gold, {int(label) for label in best[line] if label >= 0}
+                found = zip(best[line].tolist(), shares[line].tolist(), strict=True)
+                yield gold, {label: share for label, share in found if label >= 0}
 
     @cached_property
     def _label_words(self) -> list[str]:
@@ -302,35 +319,26 @@ class FastText:
         file = quantize(
             FastTextClassifier.from_file(self._file), cutoff=cutoff or None, part=dsub, norms=qnorm, outputs=qout
         )
+        self._replace(file)
+
+    def set_matrices(self, input_matrix: Floats, output_matrix: Floats) -> None:
+        """Replace both matrices by others of the same shapes."""
+        given = [np.ascontiguousarray(matrix, np.float32) for matrix in (input_matrix, output_matrix)]
+        shapes = [_floats(matrix).shape for matrix in (self._file.inputs, self._file.outputs)]
+        if [matrix.shape for matrix in given] != shapes:
+            raise ValueError(f"the matrices are {[m.shape for m in given]}, expected {shapes}")
+        self._replace(replace(self._file, inputs=given[0], outputs=given[1]))
+
+    def set_args(self, args: Any = None) -> None:
+        """Copy the arguments of training from an object, such as ``f.getArgs()``."""
+        for name in _DEFAULTS if args is not None else ():
+            if hasattr(args, name):
+                setattr(self, name, getattr(args, name))
+
+    def _replace(self, file: FastTextFile) -> None:
+        """Use another file, and drop what was derived from the one before."""
         self.__dict__.clear()
         self._file = file
-
-
-class Inner:
-    """What ``model.f`` is: the calls without checks and conversions, for lines that end in a line feed."""
-
-    def __init__(self, model: FastText) -> None:
-        self._model = model
-
-    def predict(
-        self, text: str, k: int = 1, threshold: float = 0.0, on_unicode_error: str = "strict"
-    ) -> list[tuple[float, str]]:
-        """Return pairs of a probability and a label, the likeliest first."""
-        labels, chances = self.multilinePredict([text], k, threshold, on_unicode_error)
-        return list(zip(chances[0].tolist(), labels[0], strict=True))
-
-    def multilinePredict(  # noqa: N802
-        self, texts: Sequence[str], k: int = 1, threshold: float = 0.0, on_unicode_error: str = "strict"
-    ) -> tuple[list[list[str]], list[Floats]]:
-        """Return the labels and the probabilities of several lines."""
-        model = self._model._lines
-        most = model.dictionary.labels
-        if k == 0 or k < -1:
-            raise ValueError("k needs to be 1 or higher!")
-        best, shares = model.predict(Block.from_texts(list(texts)), most if k < 0 else min(k, most), threshold)
-        names = self._model._label_words
-        labels = [[names[label] for label in row if label >= 0] for row in best.tolist()]
-        return labels, [row[: len(found)].copy() for row, found in zip(shares, labels, strict=True)]
 
 
 def load_model(path: str | os.PathLike[str]) -> FastText:
@@ -347,48 +355,123 @@ def tokenize(text: str) -> list[str]:
     return [*first.split(), *(word for line in others for word in (EOS, *line.split()))]
 
 
-def train_supervised(
-    input: str, lr: float = 0.1, dim: int = 100, ws: int = 5, epoch: int = 5, minCount: int = 1,
-    minn: int = 0, maxn: int = 0, wordNgrams: int = 1, loss: str = "softmax", bucket: int = 2_000_000,
-    thread: int | None = None, seed: int = 0, **others: Any,
-) -> FastText:  # fmt: skip
-    """Train a classifier on a file of lines with labels that begin with ``__label__``."""
-    _check_others(others)
-    if loss not in _LOSSES:
-        raise ValueError(f"loss {loss!r} is not supported: expected softmax, hs or ova")
-    texts, marks = _read_labelled(input)
-    chosen: Any = _LOSSES[loss]
-    model = FastTextClassifier(
-        dim, loss=chosen, word_ngrams=wordNgrams, min_count=minCount, epochs=epoch, rate=lr, seed=seed,
-        threads=thread or max(1, cores() - 1), min_n=minn, max_n=maxn, buckets=max(1, bucket),
-    )  # fmt: skip
+_DEFAULTS: dict[str, Any] = {
+    "lr": 0.05, "dim": 100, "ws": 5, "epoch": 5, "minCount": 5, "minCountLabel": 0, "minn": 3, "maxn": 6, "neg": 5,
+    "wordNgrams": 1, "loss": "ns", "bucket": 2_000_000, "thread": None, "lrUpdateRate": 100, "t": 1e-4,
+    "label": PREFIX.decode(), "verbose": 2, "pretrainedVectors": "", "seed": 0, "autotuneValidationFile": "",
+    "autotuneMetric": "f1", "autotunePredictions": 1, "autotuneDuration": 300, "autotuneModelSize": "",
+}  # fmt: skip
+"""The arguments of training in fastText's order, with the defaults for vectors."""
+
+_OF_CLASSIFIERS = {"lr": 0.1, "minCount": 1, "minn": 0, "maxn": 0, "loss": "softmax"}
+_NOT_OFFERED = ("minCountLabel", "label", "pretrainedVectors", "autotuneMetric", "autotunePredictions",
+                "autotuneModelSize")  # fmt: skip
+
+
+def train_supervised(input: str = "", *values: Any, **given: Any) -> FastText:
+    """Train a classifier on a file of lines with labels that begin with ``__label__``.
+
+    values, given: lr, dim, ws, epoch, minCount, minCountLabel, minn, maxn, neg, wordNgrams, loss (softmax, hs or ova),
+    bucket, thread and the other arguments of fastText, in its order. With ``autotuneValidationFile`` those that are not
+    given are chosen by the accuracy on that file, within ``autotuneDuration`` seconds.
+    """
+    chosen = _bound("train_supervised", _DEFAULTS | _OF_CLASSIFIERS, values, given)
+    if chosen["loss"] not in _LOSSES:
+        raise ValueError(f"loss {chosen['loss']!r} is not supported: expected softmax, hs or ova")
+    texts, marks = _read_labelled(input, "{path} cannot be opened for training!")
     prefix = PREFIX.decode()
     labels = [[mark.removeprefix(prefix) for mark in line] for line in marks]
     with _as_value_errors():
+        if chosen["autotuneValidationFile"]:
+            set_by_hand = dict(zip(_DEFAULTS, values, strict=False)) | given
+            return FastText(_tuned(texts, labels, chosen, _settings_of(chosen, set_by_hand)).to_file())
+        model = FastTextClassifier(**_settings_of(chosen, chosen), seed=chosen["seed"])
         for _ in model.train(texts, labels):
             pass
     return FastText(model.to_file())
 
 
-def train_unsupervised(
-    input: str, model: str = "skipgram", lr: float = 0.05, dim: int = 100, ws: int = 5, epoch: int = 5,
-    minCount: int = 5, minn: int = 3, maxn: int = 6, neg: int = 5, loss: str = "ns",
-    bucket: int = 2_000_000, thread: int | None = None, t: float = 1e-4, seed: int = 0, **others: Any,
-) -> FastText:  # fmt: skip
-    """Train word vectors with subwords on a file of text."""
-    _check_others(others)
-    if loss != "ns" or model not in _MODELS:
-        raise ValueError(f"model {model!r} with loss {loss!r} is not supported: expected skipgram or cbow with ns")
-    chosen: Any = _MODELS[model]
+def _settings_of(chosen: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of our classifier for those arguments that are named; loss and threads always."""
+    settings = {ours: chosen[theirs] for theirs, ours in _SETTINGS.items() if theirs in named}
+    if "bucket" in named:
+        settings["buckets"] = max(1, chosen["bucket"])
+    return {**settings, "loss": _LOSSES[chosen["loss"]], "threads": chosen["thread"] or max(1, cores() - 1)}
+
+
+def _tuned(
+    texts: list[str], labels: list[list[str]], chosen: dict[str, Any], fixed: dict[str, Any]
+) -> FastTextClassifier:
+    """Return the best classifier that is found in the given time."""
+    path, prefix = chosen["autotuneValidationFile"], PREFIX.decode()
+    valid_texts, marks = _read_labelled(path, "{path}: Validation file cannot be opened!")
+    valid = [[mark.removeprefix(prefix) for mark in line] for line in marks]
+    if any(len(each) != 1 for each in (*labels, *valid)):
+        raise ValueError("autotuneValidationFile is not supported with several labels per line, or none")
+    best = None
+    for trial in autotune(
+        texts, [label for label, in labels], valid_texts, [label for label, in valid],
+        seconds=chosen["autotuneDuration"], seed=chosen["seed"], **fixed,
+    ):  # fmt: skip
+        best = trial.classifier if trial.best else best
+    assert best is not None  # the first trial is the best so far
+    return best
+
+
+def train_unsupervised(input: str = "", model: str = "skipgram", *values: Any, **given: Any) -> FastText:
+    """Train word vectors with subwords on a file of text. values, given: as in ``train_supervised``; loss is ns."""
+    chosen = _bound("train_unsupervised", _DEFAULTS, values, given)
+    if model not in _MODELS:
+        raise ValueError(f"model {model!r} is not supported: expected skipgram or cbow")
+    if chosen["loss"] != "ns":
+        raise ValueError(f"loss {chosen['loss']!r} is not supported for vectors: expected ns")
+    if chosen["autotuneValidationFile"]:
+        raise ValueError("autotuneValidationFile is not supported for vectors: expected a classifier")
+    kind: Any = _MODELS[model]
     vectors = Vectors(
-        dim, model=chosen, window=ws, negatives=neg, sample=t, epochs=epoch, rate=lr, seed=seed,
-        threads=thread or max(1, cores() - 1), min_n=minn, max_n=maxn, buckets=max(1, bucket),
+        chosen["dim"], model=kind, window=chosen["ws"], negatives=chosen["neg"], sample=chosen["t"],
+        epochs=chosen["epoch"], rate=chosen["lr"], seed=chosen["seed"], threads=chosen["thread"] or max(1, cores() - 1),
+        min_n=chosen["minn"], max_n=chosen["maxn"], buckets=max(1, chosen["bucket"]),
     )  # fmt: skip
+    if not Path(input).is_file():
+        raise ValueError(f"{input} cannot be opened for training!")
     text = [line for line in Path(input).read_text(encoding="utf-8").split("\n") if line.strip()]
-    tokenizer = WordTokenizer(min_count=minCount)
+    tokenizer = WordTokenizer(min_count=chosen["minCount"])
     with _as_value_errors():
         vectors.fit(tokenizer.fit_corpus([Block.from_texts(text)], threads=1))
     return FastText(vectors.to_file())
+
+
+def skipgram(*values: Any, **given: Any) -> FastText:
+    """Raise, as fastText does: this name is that of an older module."""
+    raise NotImplementedError("`skipgram` is not supported any more: use train_unsupervised with model='skipgram'")
+
+
+def cbow(*values: Any, **given: Any) -> FastText:
+    """Raise, as fastText does: this name is that of an older module."""
+    raise NotImplementedError("`cbow` is not supported any more: use train_unsupervised with model='cbow'")
+
+
+def supervised(*values: Any, **given: Any) -> FastText:
+    """Raise, as fastText does: this name is that of an older module."""
+    raise NotImplementedError("`supervised` is not supported any more: use train_supervised")
+
+
+def _bound(name: str, defaults: dict[str, Any], values: tuple[Any, ...], given: dict[str, Any]) -> dict[str, Any]:
+    """Return all arguments of a training by name; refuse one that is unknown, given twice or not supported."""
+    if len(values) > len(defaults):
+        raise TypeError(f"{name}() takes at most {len(defaults) + 1} arguments")
+    by_place = dict(zip(defaults, values, strict=False))
+    for each in given:
+        if each not in defaults:
+            raise TypeError(f"{name}() got an unexpected keyword argument {each!r}")
+        if each in by_place:
+            raise TypeError(f"{name}() got multiple values for argument {each!r}")
+    chosen = {**defaults, **by_place, **given}
+    for each in _NOT_OFFERED:
+        if chosen[each] != defaults[each]:
+            raise ValueError(f"{each}={chosen[each]!r} is not supported: expected {defaults[each]!r}")
+    return chosen
 
 
 @contextmanager
@@ -400,23 +483,10 @@ def _as_value_errors() -> Iterator[None]:
         raise ValueError(str(error)) from error
 
 
-_WITHOUT_EFFECT = ("verbose", "lrUpdateRate", "minCountLabel", "neg", "ws", "t", "wordNgrams", "label")
-_DEFAULTS = {"minCountLabel": 0, "label": PREFIX.decode(), "wordNgrams": 1, "pretrainedVectors": ""}
-
-
-def _check_others(others: dict[str, Any]) -> None:
-    """Refuse arguments that would change the result and are not supported."""
-    for name, value in others.items():
-        if name in _DEFAULTS and value == _DEFAULTS[name]:
-            continue
-        if name not in _WITHOUT_EFFECT or name in _DEFAULTS:
-            raise ValueError(f"{name}={value!r} is not supported")
-
-
-def _read_labelled(path: str) -> tuple[list[str], list[list[str]]]:
-    """Return the text of each line without its labels, and the labels."""
-    if not Path(path).exists():
-        raise ValueError(f"{path} cannot be opened for training!")
+def _read_labelled(path: str, missing: str) -> tuple[list[str], list[list[str]]]:
+    """Return the text of each line without its labels, and the labels. missing: the message if there is no file."""
+    if not Path(path).is_file():
+        raise ValueError(missing.format(path=path))
     texts, marks, prefix = list[str](), list[list[str]](), PREFIX.decode()
     for line in Path(path).read_text(encoding="utf-8").split("\n"):
         words = line.split()
