@@ -36,8 +36,10 @@ class Meter:
         return pairs[:, 0], pairs[:, 1]
 
     def precision_recall_curve(self, label: str | None = None) -> tuple[Doubles, Doubles]:
-        """Return precision and recall at every score, the highest first, up to full recall; then 1 and 0. Empty if nothing was
-        predicted."""
+        """Return precision and recall at every score, the highest first, up to full recall; then 1 and 0.
+
+        Both are empty if the label was never predicted.
+        """
         pairs = np.array(sorted(self._pairs(label), reverse=True)).reshape(-1, 2)
         pairs = pairs[pairs[:, 0] > MISSED]
         if not len(pairs):
