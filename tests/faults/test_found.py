@@ -607,3 +607,12 @@ def test_a_window_of_half_a_gigabyte_is_refused(place: Path, megabytes: int) -> 
     else:
         with pytest.raises(InputError, match=r"a\.txt\.xz: decompressing it takes more than 192 MB of memory"):
             list(read_lines(str(place / "a.txt.xz")))
+    zstandard = pytest.importorskip("zstandard", reason="zstandard is not installed: pip install 'foreword[data]'")
+    settings = zstandard.ZstdCompressionParameters(window_log=megabytes.bit_length() + 19)
+    stream = zstandard.ZstdCompressor(compression_params=settings).compressobj()
+    (place / "a.txt.zst").write_bytes(stream.compress(b"fine\n") + stream.flush())
+    if megabytes == 64:
+        assert list(read_lines(str(place / "a.txt.zst"))) == ["fine"]
+    else:
+        with pytest.raises(InputError, match=r"a\.txt\.zst: decompressing it takes more than 128 MB of memory"):
+            list(read_lines(str(place / "a.txt.zst")))

@@ -32,9 +32,9 @@ ZSTANDARD_BITE = 512
 most one block of 128 KiB, so a bite yields at most 16 MiB. Measured: 0.81 GB/s; bites of 64 KiB give 0.92."""
 
 
-XZ_MEMORY = 192 << 20
-"""Most memory of an xz decompressor: the format allows windows of 4 GB, ``xz -9`` uses 64 MB. Zstandard's own limit is
-128 MB."""
+XZ_MEMORY, ZSTANDARD_WINDOW = 192 << 20, 128 << 20
+"""Most memory of a decompressor. The formats allow windows of gigabytes; ``xz -9`` has one of 64 MB, and 128 MB is what
+``zstd`` opens without ``--long``."""
 
 
 class Decompressor(Protocol):
@@ -95,7 +95,7 @@ class ZstandardDecompressor:
     def __init__(self) -> None:
         import zstandard
 
-        self._inner = zstandard.ZstdDecompressor().decompressobj()
+        self._inner = zstandard.ZstdDecompressor(max_window_size=ZSTANDARD_WINDOW).decompressobj()
         self._waiting = b""
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
@@ -250,9 +250,10 @@ def _start(compression: Compression, name: str) -> Decompressor:
 
 
 def _unreadable(name: str, error: Exception) -> InputError:
-    if isinstance(error, lzma.LZMAError) and "limit" in str(error):  # the library has no error code for Python
-        most = f"more than {XZ_MEMORY >> 20} MB"
-        return InputError(f"{name}: decompressing it takes {most} of memory: compress it with xz -9 or less")
+    # Neither library has an error code for Python.
+    if "limit exceeded" in str(error) or "too much memory" in str(error):
+        most = (XZ_MEMORY if isinstance(error, lzma.LZMAError) else ZSTANDARD_WINDOW) >> 20
+        return InputError(f"{name}: decompressing it takes more than {most} MB of memory: compress it with less")
     return InputError(f"{name}: corrupt data ({error})")
 
 
