@@ -30,7 +30,7 @@ def test_standard_input_and_output(foreword: Foreword, shelf: Path) -> None:
 def test_other_kinds_are_refused(foreword: Foreword, shelf: Path, tmp_path: Path) -> None:
     result = foreword("convert", shelf / "word", tmp_path / "out.json")
     assert result.exit_code == 1
-    assert "its kind is word; tokenizer.json holds only BPE tokenizers" in result.stderr
+    assert "its kind is word; tokenizer.json is written for BPE and WordPiece tokenizers" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 

@@ -138,9 +138,9 @@ def _convert(found: Any, source: str, out: str, store: Stored | None) -> dict[st
         return _convert_vectors(found, vectors_in(found, source), out, store)
     name = kinds.of(found.model if isinstance(found, TextLM) else found).name
     raise InputError(
-        f"{source}: its kind is {name}; tokenizer.json holds only BPE tokenizers, .model only unigram tokenizers, "
-        "ARPA only n-gram models, "
-        f"{', '.join(VECTORS[:3])} only word vectors, and .bin and .ftz fastText's classifiers too"
+        f"{source}: its kind is {name}; tokenizer.json is written for BPE and WordPiece tokenizers, .model for unigram "
+        "tokenizers, ARPA only for n-gram models, "
+        f"{', '.join(VECTORS[:3])} only for word vectors, and .bin and .ftz for fastText's classifiers too"
     )
 
 

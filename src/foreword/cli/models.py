@@ -171,7 +171,8 @@ def _write_json(tokenizer: TextTokenizer, out: str) -> None:
 
     if not isinstance(tokenizer, BPETokenizer | StepTokenizer):
         raise InputError(
-            f"cannot write {out}: tokenizer.json holds BPE tokenizers, and this one is {kind_of(tokenizer)}"
+            f"cannot write {out}: tokenizer.json is written for BPE and WordPiece tokenizers, and this one is "
+            f"{kind_of(tokenizer)}"
         )
     if out != STDIO:
         write_tokenizer_json(tokenizer, out)
