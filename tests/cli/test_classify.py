@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from foreword import TextClassifier, load
+from foreword import TextClassifier, load, save
 from foreword.classify.naive_bayes import NaiveBayes
+from foreword.classify.one_vs_rest import OneVsRest
 from foreword.fasttext.classifier import FastTextClassifier
 from foreword.protocols import Step
 
@@ -229,6 +230,43 @@ def test_other_forms_of_data(form: str, foreword: Foreword, tmp_path: Path) -> N
 
 
 # Predicting
+
+
+def test_several_labels_are_all_predicted(foreword: Foreword, tmp_path: Path) -> None:
+    """As ``predict`` of Python returns them: all labels that reach the threshold, or none."""
+    texts = ["cat dog", "cat", "dog", "tree"] * 8
+    labels = [["p", "x"], ["p"], ["x"], []] * 8
+    saved = TextClassifier(model=OneVsRest(NaiveBayes())).fit(texts, labels)
+    save(saved, tmp_path / "several")
+    asked = "cat dog\ncat\n\ntree\n"
+    expected = saved.predict(["cat dog", "cat", "tree"])
+    assert sorted(map(len, expected)) == [0, 1, 2]
+    printed = foreword("classify", "predict", tmp_path / "several", input=asked).stdout.split("\n")
+    assert [sorted(line.split("\t")) if line else [] for line in printed[:4]] == [
+        expected[0], expected[1], [], expected[2]
+    ]  # fmt: skip
+    rows = foreword("classify", "predict", tmp_path / "several", "--json", input=asked).stdout.splitlines()
+    facts = [json.loads(row) for row in rows]
+    assert [row["predicted"] and sorted(row["predicted"]) for row in facts] == [expected[0], expected[1], None, []]
+    assert len(facts[0]["probability"]) == 2
+    assert min(facts[0]["probability"]) >= 0.5
+    one = foreword("classify", "predict", tmp_path / "several", "-k", "1", input="cat dog\n").stdout
+    assert one.strip() in ("p", "x")
+
+
+def test_fasttext_learns_several_labels_one_against_all(foreword: Foreword, tmp_path: Path) -> None:
+    lines = ["__label__p __label__x cat dog", "__label__p cat", "__label__x dog"] * 40
+    (tmp_path / "lines.txt").write_text("\n".join(lines) + "\n")
+    settings = ("--set", "buckets=100", "--set", "epochs=60", "--set", "dimensions=8", "--set", "rate=0.5")
+    call = ("classify", "train", tmp_path / "lines.txt", "-o", tmp_path / "model", "--kind", "fasttext", *settings)
+    trained = foreword(*call, "--set", "loss=one-vs-all", "--json")
+    assert trained.exit_code == 0, trained.stderr
+    assert json.loads(trained.stdout)["classes"] == 2
+    ranks = dict(next(iter(load(tmp_path / "model").predict_best(["cat dog"], 2))))
+    assert min(ranks.values()) > 0.5
+    assert "has 2 labels, not one" in foreword(*call, "--overwrite").stderr
+    folds = foreword(*call, "--overwrite", "--set", "loss=one-vs-all", "--folds", "2")
+    assert "has 2 labels, not one" in folds.stderr
 
 
 def test_a_line_in_a_label_out(foreword: Foreword, model: Path) -> None:

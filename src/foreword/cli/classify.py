@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
@@ -148,6 +148,8 @@ def train(
     The default is logistic regression on words and pairs of words, weighted by naive Bayes. The columns of the text and
     of the label are guessed unless given, and the guess is reported.
 
+    Lines of fastText with several labels are learnt by --kind fasttext --set loss=one-vs-all; other kinds take one.
+
     Ctrl-C saves what fasttext has learnt, and lstm in MODEL.checkpoint; the same command with --resume continues.
     """
     if out is None and evaluation.folds is None:
@@ -193,11 +195,13 @@ class _Training:
         measured: dict[str, Confusion] = {}
         began = time.perf_counter()
         with progress(self.output.quiet) as meter:
-            blocks = labelled_in(data, self.reading, say, meter)
+            several = self.evaluation.folds is None and learns_several(begun)
+            blocks = labelled_in(data, replace(self.reading, all_labels=several), say, meter)
             test = self.evaluation.test
             held_out = None if test is None else labelled_in([test], self.reading, say, meter)
             texts, labels = gathered(blocks)
-            facts = {"kind": classifier.kind, "texts": len(labels), "classes": len(set(labels))}
+            classes = len(set(labels)) if not several else len({each for line in split_labels(labels) for each in line})
+            facts = {"kind": classifier.kind, "texts": len(labels), "classes": classes}
             if (folds := self.evaluation.folds) is not None:
                 measured["cross_validation"] = cross_validated(make, texts, labels, folds, classifier.seed, meter, say)
             if out is not None:
@@ -227,7 +231,8 @@ class _Training:
             model, found = tuned(texts, labels, tried_on, self.fasttext.autotune, self.classifier.settings, meter, say)
             facts |= found
         elif begun is not None:
-            run_steps(model, model.train(read_by(model, texts), labels), target, meter)
+            marks = split_labels(labels) if learns_several(model) else labels
+            run_steps(model, model.train(read_by(model, texts), marks), target, meter)
         elif kinds.trained_as("classifier")[self.classifier.kind].network:
             model = make()
             documents = read_by(model, texts)
@@ -309,6 +314,18 @@ add_command(app, predict, PREDICT_EXAMPLES)
 add_command(app, explain, EXPLAIN_EXAMPLES)
 
 # Training
+
+
+def learns_several(model: Any) -> bool:
+    """Return whether a fastText classifier learns all labels of a text at once."""
+    return getattr(model, "loss", None) == "one-vs-all"
+
+
+def split_labels(labels: list[str]) -> list[list[str]]:
+    """Return the labels of each text, which the reader has joined."""
+    from foreword.text.labelled import LABEL_SEPARATOR
+
+    return [joined.split(LABEL_SEPARATOR) for joined in labels]
 
 
 def silent(line: str) -> None:

@@ -1,10 +1,10 @@
-"""``foreword classify predict``: one label per line or row."""
+"""``foreword classify predict``: one label per line or row, or all labels of a classifier with several."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -12,6 +12,7 @@ from foreword.cli.labelled import ClassifierFolder, FieldOrColumn, Header
 from foreword.cli.options import READING, ErrorsOption, OutputOptions, examples
 from foreword.cli.score import as_object
 from foreword.errors import SettingError
+from foreword.text.formats import RowFormat
 
 if TYPE_CHECKING:
     from foreword.protocols import LabelModel
@@ -21,8 +22,6 @@ PREDICT_EXAMPLES = examples(
     "foreword classify predict model reviews.csv --json | jq 'select(.predicted == \"bad\")'",
     "tail -f inbox.txt | foreword classify predict model --probabilities",
 )
-
-RowFormat: TypeAlias = Literal["text", "jsonl", "parquet", "csv", "tsv"]
 
 FormatOfRows: TypeAlias = Annotated[
     RowFormat | None,
@@ -62,6 +61,9 @@ def predict(
     separated by tabs. With --json each line is an object: the text, or all fields of the row, then predicted,
     probability and, with -k or --probabilities, probabilities. With --label each line has the probabilities of the
     named labels instead, in JSON as p(LABEL) after the others.
+
+    A classifier with several labels per text (OneVsRest) prints all labels that reach its threshold, and a blank line
+    if none does; in JSON, predicted and probability are lists.
     """
     from foreword.cli.labelled import column
     from foreword.cli.models import load_able
@@ -74,19 +76,20 @@ def predict(
     batches = read_rows(file, RowReading(column(text_column), format, errors, header=header))
     loaded = load_able(model, "classify")
     wanted = _known(label or [], loaded)
-    most = len(loaded.classes_) if wanted or (output.as_json and k is None) else k or 1
+    least = _threshold(loaded) if k is None else None
+    most = len(loaded.classes_) if wanted or least is not None or (output.as_json and k is None) else k or 1
     for number, rows in enumerate(batches):
         if is_text and number == 0:
             _warn_of_labels(list(rows.texts.strings()), loaded, file)
         found = ranked(loaded, list(rows.texts.strings()), most)
         if output.as_json:
             listed = k or (most if probabilities else 0)
-            described = partial(as_facts, k=listed, wanted=wanted)
+            described = partial(as_facts, k=listed, wanted=wanted, least=least)
             write_text("".join(map(as_object, rows.fields(), map(described, found))))
         elif wanted:
             write_text("".join(as_shares(ranks, wanted) for ranks in found))
         else:
-            write_text("".join(as_line(ranks, probabilities) for ranks in found))
+            write_text("".join(as_line(reached(ranks, least), probabilities) for ranks in found))
         flush()
 
 
@@ -97,6 +100,19 @@ def ranked(model: LabelModel, texts: list[str], k: int) -> Iterator[Ranked]:
     found = iter(model.predict_best(lines_for(model, [text for text in texts if text.strip()]), k))
     for text in texts:
         yield list(next(found)) if text.strip() else []
+
+
+def _threshold(model: LabelModel) -> float | None:
+    """Return the least probability of a predicted label, for a classifier with several labels per text."""
+    from foreword.classify.one_vs_rest import OneVsRest
+
+    inner = getattr(model, "model", None)
+    return inner.threshold if isinstance(inner, OneVsRest) else None
+
+
+def reached(ranks: Ranked, least: float | None) -> Ranked:
+    """Return the labels whose probability is at least ``least``, all of them if that is None."""
+    return ranks if least is None else [(label, value) for label, value in ranks if value >= least]
 
 
 def as_line(ranks: Ranked, probabilities: bool) -> str:
@@ -129,12 +145,17 @@ def as_shares(ranks: Ranked, wanted: list[str]) -> str:
     return "\t".join(f"{chances.get(label, 0.0):.6g}" for label in wanted if ranks) + "\n"
 
 
-def as_facts(ranks: Ranked, k: int, wanted: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the likeliest label and its probability, those of the wanted labels, and if k is not 0 the k best."""
-    found: dict[str, Any] = {
-        "predicted": ranks[0][0] if ranks else None,
-        "probability": ranks[0][1] if ranks else None,
-    }
+def as_facts(ranks: Ranked, k: int, wanted: Sequence[str] = (), least: float | None = None) -> dict[str, Any]:
+    """Return the likeliest label and its probability, those of the wanted labels, and if k is not 0 the k best.
+
+    least: not None for a classifier with several labels, whose labels of at least this probability are listed.
+    """
+    if least is None or not ranks:
+        label, value = ranks[0] if ranks else (None, None)
+        found: dict[str, Any] = {"predicted": label, "probability": value}
+    else:
+        pairs = reached(ranks, least)
+        found = {"predicted": [label for label, _ in pairs], "probability": [value for _, value in pairs]}
     chances = dict(ranks)
     found |= {f"p({label})": chances.get(label, 0.0) if ranks else None for label in wanted}
     return {**found, "probabilities": dict(ranks[:k])} if k else found

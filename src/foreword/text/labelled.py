@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from foreword.protocols import Meter
 from foreword.text.block import BLOCK_BYTES, Block
 from foreword.text.compression import decompressed
 from foreword.text.files import Reader, Source, SourceFile, find_files, names_of, opened
+from foreword.text.formats import LabelledFormat
 from foreword.text.jsonl import field_names, json_rows
 from foreword.text.lines import Lines, whole_lines
 from foreword.text.parquet import parquet_labelled
@@ -39,11 +40,12 @@ from foreword.text.sources import no_text
 from foreword.text.tables import SAMPLE, Column, Columns, csv_rows, field_columns, table_columns, uneven
 from foreword.text.unicode import Errors, valid_utf8
 
-LabelledFormat: TypeAlias = Literal["tsv", "csv", "jsonl", "parquet", "fasttext", "label-first", "folders"]
 Tell: TypeAlias = Callable[[str], None]
 Batches: TypeAlias = Iterable[Lines]
 
 FASTTEXT = b"__label__"
+LABEL_SEPARATOR = "\x1f"
+"""Between the labels of a text that has several; no fastText label has it."""
 
 _TAB = 9
 
@@ -81,6 +83,7 @@ class LabelledReading:
     first_label: whether the first of several fastText labels is taken; otherwise several are an error.
     errors: whether bytes that are not UTF-8 (or are NUL) are an error, or are replaced by U+FFFD.
     block_bytes: how much is read and emitted at a time.
+    all_labels: whether several fastText labels are kept, as one with ``LABEL_SEPARATOR`` between them.
     """
 
     format: LabelledFormat | None = None
@@ -90,6 +93,7 @@ class LabelledReading:
     first_label: bool = False
     errors: Errors = "strict"
     block_bytes: int = BLOCK_BYTES
+    all_labels: bool = False
 
     def __post_init__(self) -> None:
         check_choice(self, "format", (None, *get_args(LabelledFormat)))
@@ -203,11 +207,12 @@ def fasttext_blocks(batches: Batches, file: LabelledFile) -> Iterator[LabelledBl
             line = rest[0] if rest else b""
         if not labels:
             raise InputError(f"{file.line(number)} has no label: it does not begin with {FASTTEXT.decode()}")
-        if len(labels) > 1 and not file.reading.first_label:
+        several = file.reading.all_labels and not file.reading.first_label
+        if len(labels) > 1 and not (several or file.reading.first_label):
             raise InputError(f"{file.line(number)} has {len(labels)} labels, not one: --first-label takes the first")
         if FASTTEXT in line and any(word.startswith(FASTTEXT) for word in line.split()):
             raise InputError(f"{file.line(number)} has a label after its text: labels come first")
-        return labels[0], line
+        return LABEL_SEPARATOR.encode().join(labels) if several else labels[0], line
 
     return first_word_blocks(batches, split, file)
 

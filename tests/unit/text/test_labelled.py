@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from foreword.errors import InputError, SettingError
 from foreword.text.datasets import find, labelled
-from foreword.text.labelled import Example, LabelledReading, read_labelled, read_labelled_blocks
+from foreword.text.labelled import LABEL_SEPARATOR, Example, LabelledReading, read_labelled, read_labelled_blocks
 
 SPAM = [Example("you have won", "spam"), Example('see you at "nine"', "ham"), Example("win now", "spam")]
 
@@ -220,6 +220,7 @@ def test_files_of_one_source_are_read_alike(tmp_path: Path) -> None:
 def test_fasttext_labels(tmp_path: Path) -> None:
     path = written(tmp_path / "a.txt", "__label__a some text\n__label__b __label__c  more\n")
     assert complaint(path) == f"{path}: line 2 has 2 labels, not one: --first-label takes the first"
+    assert [each.label.split(LABEL_SEPARATOR) for each in examples(path, all_labels=True)] == [["a"], ["b", "c"]]
     assert examples(path, first_label=True) == [Example("some text", "a"), Example("more", "b")]
     path = written(tmp_path / "b.txt", "__label__a x\nplain\n")
     assert complaint(path) == f"{path}: line 2 has no label: it does not begin with __label__"
