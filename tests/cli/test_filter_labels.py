@@ -252,6 +252,9 @@ def test_a_model_for_every_label(foreword: Foreword, quality: Path, web: Path, t
             assert row["wiki_tokens"] == 0
     run(foreword, *words, tmp_path / "best", "--keep-percentile", 50)
     assert {row["lang"] for row in kept(tmp_path / "best")} == {"hq", "lq", "de"}
+    without = sum(row["q_label"] == "lq" for row in kept(tmp_path / "scored"))
+    said = foreword("filter", *words, tmp_path / "told", "--score-only", "--processes", 1).stderr
+    assert f"\n{without} documents have no wiki_perplexity: no model for lq\n" in said
     told = refused(foreword, "-m", f"wiki={tmp_path}/lm-{{q_label}}", "-m", f"q={quality}", web, tmp_path / "no",
                    "--score-only")  # fmt: skip
     assert "no model before it gives the labels q_label" in told
@@ -299,3 +302,32 @@ def test_the_expected_grade(foreword: Foreword, web: Path, tmp_path: Path) -> No
 def test_a_grade_needs_numbers(foreword: Foreword, quality: Path, web: Path, tmp_path: Path) -> None:
     told = refused(foreword, quality, web, tmp_path / "no", "--keep", "grade >= 3")
     assert "the label 'hq' is not a number" in told or "the label 'lq' is not a number" in told
+
+
+def test_options_of_classifiers_without_one_are_refused(
+    foreword: Foreword, quality: Path, web: Path, tmp_path: Path
+) -> None:
+    save(TextLM(WordTokenizer(), NgramLM(2, "witten-bell")).fit([" ".join(GOOD)]), tmp_path / "lm")
+    out = tmp_path / "out"
+    alone = (tmp_path / "lm", web, out, "--score-only")
+    for option, value in (("--labels", "en,fr"), ("--clean", "openlid")):
+        assert f"{option}: no model here is a classifier" in refused(foreword, *alone, option, value)
+    both = ("-m", f"lm={tmp_path / 'lm'}", "-m", f"q={quality}", web, out, "--score-only")
+    assert "--labels: lm is no classifier" in refused(foreword, *both, "--labels", "lm=hq")
+    run(foreword, *both, "--labels", "hq", "--clean", "lm=ccnet", "--clean", "q=openlid")
+
+
+def test_a_field_that_no_row_has_is_reported(foreword: Foreword, web: Path, tmp_path: Path) -> None:
+    result = foreword("filter", web, tmp_path / "out", "--keep", "column(nope)=en", "--processes", 1, "--quiet")
+    assert result.exit_code == 0
+    assert result.stderr == "foreword: warning: no document has the field of column(nope): is it misspelt?\n"
+    some = foreword("filter", web, tmp_path / "some", "--keep", "column(lang)=xx", "--processes", 1, "--quiet")
+    assert some.stderr == ""
+
+
+def test_a_misspelt_statistic_without_a_model(foreword: Foreword, web: Path, tmp_path: Path) -> None:
+    result = foreword("filter", web, tmp_path / "out", "--keep", "nowords>5")
+    told = " ".join(result.stderr.replace("│", " ").split())
+    assert result.exit_code == 2
+    assert "nowords (did you mean words?) is given by a model; without one, rules compare fields" in told
+    assert "statistics of the text: characters, words, lines" in told

@@ -6,6 +6,7 @@ import json
 import sys
 import warnings
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
@@ -314,8 +315,13 @@ def _check_models(filtering: Filtering) -> None:
 
     needed = [] if filtering.models else model_columns(filtering)
     if needed:
+        from foreword.filtering.statistics import NAMES
+
+        meant = "".join(f" (did you mean {each}?)" for each in get_close_matches(needed[0], NAMES, 1))
         raise typer.BadParameter(
-            f"expected MODEL, IN and OUT: {needed[0]} is given by a model", param_hint="MODEL… IN OUT"
+            f"expected MODEL, IN and OUT: {needed[0]}{meant} is given by a model; without one, rules compare fields, "
+            f"column(FIELD), and statistics of the text: {', '.join(NAMES)}",
+            param_hint="MODEL… IN OUT",
         )
 
 
@@ -419,10 +425,12 @@ def _size(text: str, option: str) -> int:
 
 def _print(done: Report, output: OutputOptions) -> None:
     from foreword.cli.printing import write_text
-    from foreword.filtering.summary import described
+    from foreword.filtering.summary import described, missing_fields
 
     for problem in done.problems:
         sys.stderr.write(f"foreword: left out: {problem}\n")
+    for line in missing_fields(done.tally):
+        sys.stderr.write(f"foreword: warning: {line}\n")
     if output.as_json:
         facts = done.tally.to_json() | {
             "shards": done.shards, "problems": done.problems, "seconds": done.seconds, "thresholds": done.thresholds,

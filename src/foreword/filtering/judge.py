@@ -11,6 +11,7 @@ from foreword.arrays import Array, Bools, Doubles
 from foreword.errors import SettingError
 from foreword.filtering.columns import (
     LABEL,
+    PERPLEXITY,
     PROBABILITY,
     Column,
     find_column,
@@ -18,6 +19,7 @@ from foreword.filtering.columns import (
     lower_is_better,
     main_column,
 )
+from foreword.filtering.models import column_in
 from foreword.filtering.rules import TABLE, bare, check_rule, columns_in, field_in, parse_column, parse_rule, separate
 from foreword.filtering.settings import Filtering
 from foreword.filtering.statistics import NAMES
@@ -69,6 +71,7 @@ class Judge:
             raise SettingError("--each-label, and a table, need a model that gives labels")
         if filtering.buckets == TABLE and any(len(values) != 2 for values in self.table.values()):
             raise SettingError(f"{filtering.table}: buckets take two thresholds for every label")
+        self.routes = _routes(filtering)
         self.keep_all = filtering.score_only or (bool(filtering.buckets) and not self.rules)
         self.write_scores = self.keep_all or filtering.with_scores
         self.keep = None if filtering.buckets else thresholds
@@ -98,7 +101,11 @@ class Judge:
         passes = self.passing(columns, {} if self.keep_all else tally.rejected, rows.present, fields)
         tally.documents += int(np.count_nonzero(rows.present))
         tally.kept += int(np.count_nonzero(rows.present if self.keep_all else passes))
-        tally.count([column.at(rows.present) for column in columns])
+        scored = {column.name: column.at(rows.present) for column in columns}
+        tally.count(list(scored.values()))
+        tally.count_fields(fields, rows.present)
+        for name, label_name in self.routes.items():
+            tally.count_unscored(scored[name], scored[label_name])
         if self.keep_all:
             passes = np.ones(len(rows), np.bool_)
         return passes, columns if self.write_scores else []
@@ -143,6 +150,12 @@ class Judge:
         if label is None:
             return np.full(rows, table.get(OTHERS, (math.nan, math.nan))[which])
         return limits(find_column(columns, label), table, which)
+
+
+def _routes(filtering: Filtering) -> dict[str, str]:
+    """Return the perplexities of models that are chosen by a label, each with the column of that label."""
+    found = {f"{name}_{PERPLEXITY}" if name else PERPLEXITY: column_in(path) for name, path in filtering.models}
+    return {name: label for name, label in found.items() if label is not None}
 
 
 def _refuse_probability(by: str, filtering: Filtering, columns: Sequence[Column]) -> None:

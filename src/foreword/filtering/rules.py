@@ -19,13 +19,15 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from foreword.arrays import Array, Bools, Doubles
 from foreword.errors import SettingError
-from foreword.filtering.columns import Column
+from foreword.filtering.columns import LABEL, Column, label_of
+from foreword.filtering.statistics import NAMES
 from foreword.filtering.tables import Thresholds, limits
 
 TABLE = "table"
@@ -172,11 +174,20 @@ def _column(rule: Condition, name: str, columns: Sequence[Column]) -> Column | N
     column = next((column for column in columns if column.name == wanted), None)
     if column is None and field_in(name) is None:
         known = ", ".join(column.name for column in columns)
-        raise SettingError(
-            f"--keep {rule}: there is no column {name!r}; the models give: {known}; "
-            f"a field of the rows is written column({name})"
-        )
+        advice = " or ".join(_meant(name, columns)) or f"a field of the rows is written column({name})"
+        raise SettingError(f"--keep {rule}: there is no column {name!r}; the models give: {known}; {advice}")
     return column
+
+
+def _meant(name: str, columns: Sequence[Column]) -> Iterator[str]:
+    """Yield columns that may be meant by the name of one that does not exist: that of a named model, or a statistic."""
+    found = label_of(name)
+    if found is not None:
+        prefixes = [each.name.removesuffix(LABEL) for each in columns if found[1] in (each.names or ())]
+        yield from (f"did you mean {prefix}p({found[1]})?" for prefix in prefixes)
+    else:
+        named = [each.name for each in columns if each.name.endswith(f"_{name}")]
+        yield from (f"did you mean {each}?" for each in named or get_close_matches(name, NAMES, 1))
 
 
 def _check_columns(rule: Condition, one: Column | None, other: Column | None) -> None:
@@ -263,6 +274,7 @@ class _Parser:
             return rule
         column = self._column()
         if self._takes("in"):
+            self._refuse_bracket(column)
             values = [self._word("a value")]
             while self._takes(","):
                 values.append(self._word("a value"))
@@ -275,6 +287,12 @@ class _Parser:
         if self._applies():
             return Condition(column, sign, self._column(), of_column=True)
         return Condition(column, sign, self._word("a value"))
+
+    def _refuse_bracket(self, column: str) -> None:
+        """Refuse the brackets of SQL after ``in``."""
+        if self.tokens and self.tokens[0] == ("(", False):
+            values = [word for word, quoted in self.tokens if quoted or word not in "(),"]
+            raise self._wrong(f"values after in have no brackets: {column} in {', '.join(values) or 'A, B'}")
 
     def _applies(self) -> bool:
         """Return whether p(…) or column(…) follows."""

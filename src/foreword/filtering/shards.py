@@ -139,6 +139,19 @@ class OpenFilter:
         self._asked = asked_columns(filtering)
         self._scorers = [self._routed(name, path) for name, path in filtering.models]
         self._statistics = StatisticsScorer.of(self._asked)
+        self._check_label_options()
+
+    def _check_label_options(self) -> None:
+        """Refuse ``--labels`` and ``--clean`` where no model takes them."""
+        models = zip(self.filtering.models, self._scorers, strict=True)
+        classifiers = {name for (name, _), each in models if isinstance(getattr(each, "scorer", each), ClassScorer)}
+        for option, names in (
+            ("--labels", [name for name, _ in self.filtering.labels]),
+            ("--clean", [name for name, _ in self.filtering.clean if not name]),
+        ):
+            for name in names:
+                if name not in classifiers if name else not classifiers:
+                    raise SettingError(f"{option}: {name or 'no model here'} is {'no' if name else 'a'} classifier")
 
     def _routed(self, name: str, path: str) -> Scorer | RoutedScorer:
         """Open a model, or prepare the models for all labels of one before it."""

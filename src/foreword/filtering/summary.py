@@ -10,15 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from foreword.arrays import Array, Doubles, Longs, ULongs
+from foreword.arrays import Array, Bools, Doubles, Longs, ULongs
 from foreword.filtering.columns import Column, holds_names, is_share
-from foreword.picture.picture import Picture, label, percent, readable, svg
+from foreword.picture.picture import Picture, label, percent, plural, readable, svg
 
 PER_POWER = 8
 """Bins of a histogram for each power of ten."""
 
 SHARES = 50
 """Bins of a histogram of probabilities."""
+
+DOCUMENTS = ("document", "documents")
 
 SMALLEST = 1e-9
 """Smaller values are in the bin of 0."""
@@ -32,6 +34,8 @@ class Tally:
 
     documents: rows that are not blank lines; rejected: by the first rule that each failed; bytes_in, bytes_out: as
     stored. histograms: for each column how many values are in each bin, by the bin's number as a string, as in JSON.
+    fields: for each field that a rule reads, how many documents have it. unscored: for each column of models that are
+    chosen by a label, the labels without a model, and how many documents have each.
     """
 
     documents: int = 0
@@ -40,6 +44,8 @@ class Tally:
     bytes_out: int = 0
     rejected: dict[str, int] = field(default_factory=dict)
     histograms: dict[str, dict[str, int]] = field(default_factory=dict)
+    fields: dict[str, int] = field(default_factory=dict)
+    unscored: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def add(self, other: Tally) -> None:
         """Add another tally to this one."""
@@ -50,6 +56,9 @@ class Tally:
         add_counts(self.rejected, other.rejected)
         for name, counts in other.histograms.items():
             add_counts(self.histograms.setdefault(name, {}), counts)
+        add_counts(self.fields, other.fields)
+        for name, counts in other.unscored.items():
+            add_counts(self.unscored.setdefault(name, {}), counts)
 
     def count(self, columns: Sequence[Column]) -> None:
         """Count a batch: names as they are, probabilities in fiftieths, others by decades in eighths."""
@@ -64,6 +73,18 @@ class Tally:
             else:
                 continue
             add_counts(bins, dict(zip(names, counts.tolist(), strict=True)))
+
+    def count_fields(self, fields: Iterable[Column], present: Bools) -> None:
+        """Count the documents of a batch that have each field."""
+        add_counts(self.fields, {each.name: int(np.count_nonzero(present & ~each.missing)) for each in fields})
+
+    def count_unscored(self, column: Column, labels: Column) -> None:
+        """Count the documents of a batch that have a label, but no score by the model of that label."""
+        assert labels.names is not None
+        indices, counts = np.unique(labels.values[column.missing & ~labels.missing], return_counts=True)
+        names = [labels.names[index] for index in indices.tolist()]
+        if names:
+            add_counts(self.unscored.setdefault(column.name, {}), dict(zip(names, counts.tolist(), strict=True)))
 
     def to_json(self) -> dict[str, Any]:
         """Return the tally as a JSON object."""
@@ -101,12 +122,29 @@ def edges(name: str, index: int) -> tuple[float, float]:
 def described(tally: Tally, seconds: float | None = None, done_before: int = 0) -> list[str]:
     """Describe a tally in lines. seconds: of this run; done_before: bytes that an earlier run had read."""
     share = f" ({percent(tally.kept / tally.documents)})" if tally.documents else ""
-    lines = [f"{tally.documents:,} documents, {tally.kept:,} kept{share}"]
+    lines = [f"{plural(tally.documents, *DOCUMENTS)}, {tally.kept:,} kept{share}"]
     lines += [f"{count:,} rejected by {rule}" for rule, count in tally.rejected.items() if count]
+    lines += [_without_model(name, labels) for name, labels in tally.unscored.items()]
     lines.append(f"{tally.bytes_in / 1e6:,.1f} MB read, {tally.bytes_out / 1e6:,.1f} MB written")
     if seconds:
         lines[-1] += f", {(tally.bytes_in - done_before) / 1e6 / seconds:,.1f} MB/s"
     return lines + spread(tally)
+
+
+def _without_model(column: str, labels: Mapping[str, int]) -> str:
+    """Describe how many documents have no score, because their label has no model."""
+    ranked, total = sorted(labels, key=lambda label: (-labels[label], label)), sum(labels.values())
+    shown = ", ".join(ranked[:FEW_LABELS]) + (" …" if len(ranked) > FEW_LABELS else "")
+    return f"{plural(total, 'document has', 'documents have')} no {column}: no model for {shown}"
+
+
+def missing_fields(tally: Tally) -> list[str]:
+    """Describe the fields that rules read and no document has: a misspelt one rejects all of them."""
+    return [
+        f"no document has the field of {name}: is it misspelt?"
+        for name, count in tally.fields.items()
+        if tally.documents and not count
+    ]
 
 
 BLOCKS, MOST_BLOCKS, FEW_LABELS = "▁▂▃▄▅▆▇█", 40, 5
@@ -170,7 +208,7 @@ def _numbers(name: str, bins: Mapping[str, int]) -> Picture:
     total = sum(numbered.values())
     scale = "" if is_share(name) else ", on a logarithmic scale"
     title = f"How {'the size of ' if name.endswith('score') else ''}{name} is spread"
-    caption = f"{total:,} documents; half of them are {_below_middle(name, numbered)}{scale}."
+    caption = f"{plural(total, *DOCUMENTS)}; half of them are {_below_middle(name, numbered)}{scale}."
     return Picture(svg(title, HEIGHT + 24, shapes), title, caption)
 
 
@@ -201,7 +239,9 @@ def _labels(name: str, bins: Mapping[str, int]) -> Picture:
     ]
     title = f"How {name} is spread"
     rest = f"; {len(ranked) - len(shown):,} rarer ones are not drawn" if len(ranked) > len(shown) else ""
-    caption = f"{shown[0][0]} is the most frequent, {percent(shown[0][1] / total)} of {total:,} documents{rest}."
+    caption = (
+        f"{shown[0][0]} is the most frequent, {percent(shown[0][1] / total)} of {plural(total, *DOCUMENTS)}{rest}."
+    )
     return Picture(svg(title, BAR_ROW * len(shown), shapes), title, caption)
 
 

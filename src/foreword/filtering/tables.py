@@ -57,8 +57,12 @@ def read_table(path: str) -> dict[str, tuple[float, ...]]:
         if not 1 <= len(values) <= 2 or not all(map(math.isfinite, values)):
             raise InputError(f"{path}: {place}: expected a label and one threshold, or two for buckets")
         table[label] = values
-    if len({len(values) for values in table.values()}) != 1:
-        raise InputError(f"{path}: expected as many thresholds for every label, and one label at least")
+    if not table:
+        first = next(iter(text.splitlines()), "")
+        raise InputError(f"{path}: no thresholds: its first line, {first[:60]!r}, has no numbers, and is a header")
+    by_count = {len(values): label for label, values in table.items()}
+    if len(by_count) > 1:
+        raise InputError(f"{path}: {by_count[1]!r} has one threshold and {by_count[2]!r} two: expected as many for all")
     return table
 
 
@@ -79,9 +83,12 @@ def _line_table(text: str, path: str) -> Iterable[tuple[str, str, tuple[float, .
             continue
         try:
             yield f"line {number}", label, tuple(map(float, rest))
-        except ValueError:
+        except ValueError as error:
             if number > 1:
-                raise InputError(f"{path}: line {number}: expected a label and numbers") from None
+                cell = str(error).rpartition(": ")[2]
+                raise InputError(
+                    f"{path}: line {number}: {cell} is not a number: expected a label and numbers"
+                ) from None
 
 
 def _percentile_table(text: str, path: str) -> Iterable[tuple[str, str, tuple[float, ...]]]:

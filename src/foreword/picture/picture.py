@@ -79,6 +79,11 @@ def readable(number: float) -> str:
     return f"{digits}×{power_of_ten(int(power))}"
 
 
+def plural(count: int, one: str, several: str) -> str:
+    """Write a number with what it counts: 1 document, 1,200 documents."""
+    return f"{count:,} {one if count == 1 else several}"
+
+
 def shorten(word: str, longest: int = 16) -> str:
     """Return a word of at most ``longest`` letters; a longer one ends in an ellipsis."""
     return word if len(word) <= longest else f"{word[: longest - 1]}…"

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foreword.errors import ForewordError, InputError
+from foreword.errors import ForewordError, InputError, SettingError
 from foreword.filtering.columns import Column
 from foreword.filtering.rules import check_rule, parse_rule, separate
 from foreword.filtering.tables import read_table
@@ -161,3 +161,44 @@ def test_ccnets_cutoffs_give_two_thresholds(tmp_path: Path) -> None:
     table.write_text(",de,en\n30,140,300\n")
     with pytest.raises(InputError, match="30th and 60th percentile"):
         read_table(str(table))
+
+
+NAMED = [
+    Column("a_label", np.array([0], np.int32), ["hq", "lq"]),
+    Column("a_probability", np.array([0.5])),
+    Column("words", np.array([3])),
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "advice"),
+    [
+        ("p(hq)>0.5", r"did you mean a_p\(hq\)\?$"),
+        ("probability>0.5", r"did you mean a_probability\?$"),
+        ("word>0.5", r"did you mean words\?$"),
+        ("lang=en", r"a field of the rows is written column\(lang\)$"),
+        ("p(zz)>0.5", r"a field of the rows is written column"),
+    ],
+)
+def test_a_column_that_does_not_exist_may_be_that_of_a_named_model(rule: str, advice: str) -> None:
+    with pytest.raises(SettingError, match=advice):
+        check_rule(parse_rule(rule), NAMED, None, "a_label")
+
+
+def test_values_after_in_have_no_brackets() -> None:
+    with pytest.raises(SettingError, match=r"values after in have no brackets: label in en, fr$"):
+        parse_rule("label in (en, 'fr')")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("en abc\n", "no thresholds: its first line, 'en abc', has no numbers, and is a header"),
+        ("en 1\nde abc\n", "line 2: 'abc' is not a number"),
+        ("en 1\nde 1 2\n", "'en' has one threshold and 'de' two"),
+    ],
+)
+def test_a_table_that_is_none_names_the_cell(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "t.tsv").write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_table(str(tmp_path / "t.tsv"))

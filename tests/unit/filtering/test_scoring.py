@@ -166,3 +166,7 @@ def test_a_median_of_nothing_is_shown_as_nothing() -> None:
     assert described(tally)[-1].startswith("symbol_ratio  0.00 ")
     assert described(tally)[-1].endswith(", half 0")
     assert "half of them are 0, on" in histogram(tally, "symbol_ratio").caption
+
+
+def test_one_document_is_not_documents() -> None:
+    assert described(Tally(documents=1, kept=1))[0] == "1 document, 1 kept (100%)"
