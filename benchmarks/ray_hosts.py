@@ -30,7 +30,7 @@ PATIENCE = 60.0
 
 QUICKLY = {
     "RAY_USAGE_STATS_ENABLED": "0", "RAY_health_check_initial_delay_ms": "0", "RAY_health_check_period_ms": "1000",
-    "RAY_health_check_timeout_ms": "1000", "RAY_health_check_failure_threshold": "5",
+    "RAY_health_check_timeout_ms": "2000", "RAY_health_check_failure_threshold": "8",
     "RAY_grpc_client_keepalive_time_ms": "10000", "RAY_grpc_client_keepalive_timeout_ms": "5000",
 }  # fmt: skip
 """A node that does not answer is lost after seconds. By Ray's own settings that takes half a minute, and what was asked
