@@ -107,10 +107,10 @@ def install_command(extra: str) -> str:
     return f"pip install -e '{root}[{extra}]'" if clone else f"pip install 'foreword[{extra}]'"
 
 
-def reason_of(error: Exception) -> str:
+def reason_of(error: BaseException) -> str:
     """Return why something failed, on one line: in the operating system's words where it gave any."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return (text.splitlines() or [type(error).__name__])[0]
+    return (text.strip().splitlines() or [type(error).__name__])[0]
 
 
 @contextmanager

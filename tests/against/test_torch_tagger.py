@@ -11,8 +11,9 @@ from numpy.testing import assert_allclose
 from torch import Tensor, nn
 from torchcrf import CRF
 
+from foreword.nn.weights import PARTS
 from foreword.tag.bilstm import BiLSTMTagger
-from foreword.tag.bilstm_network import PARTS, WordTable
+from foreword.tag.bilstm_network import WordTable
 
 THEIRS = ("weight_ih_l", "weight_hh_l", "bias_ih_l", "bias_hh_l")
 WORDS = ["the", "The", "cat", "sat", "1996", "on", "a", "x" * 50, "mat", "é"]

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
+from foreword.text.formats import LabelledFormat
+
 if TYPE_CHECKING:
     from foreword.protocols import Meter
     from foreword.text.block import Block
@@ -21,8 +23,6 @@ DATA_HELP = (
     "Labelled texts: TSV, CSV, JSONL, Parquet, fastText lines, or one folder per label, compressed or not. [bold]-[/] "
     "is standard input, [bold]imdb:train[/] a data set (see [bold]foreword data[/])."
 )
-
-LabelledFormat: TypeAlias = Literal["tsv", "csv", "jsonl", "parquet", "fasttext", "label-first", "folders"]
 
 ClassifierFolder: TypeAlias = Annotated[str, typer.Argument(metavar="MODEL", help="A saved classifier.")]
 Data: TypeAlias = Annotated[list[str], typer.Argument(metavar="DATA", help=DATA_HELP, show_default=False)]

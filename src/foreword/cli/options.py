@@ -18,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from foreword import kinds
 from foreword.errors import SettingError
+from foreword.text.formats import DocumentFormat
 
 if TYPE_CHECKING:
     from foreword.pipeline.fitting import Output
@@ -87,7 +88,6 @@ RayOption: TypeAlias = Annotated[
 ]  # fmt: skip
 
 DocumentKind: TypeAlias = Literal["line", "blank-line", "file"]
-FileFormat: TypeAlias = Literal["text", "jsonl", "parquet"]
 OnErrors: TypeAlias = Literal["strict", "replace"]
 
 DocumentOption: TypeAlias = Annotated[
@@ -99,7 +99,7 @@ FieldOption: TypeAlias = Annotated[
     typer.Option("--field", metavar="NAME", help="Field of the text in JSONL or Parquet.", rich_help_panel=READING),
 ]
 FormatOption: TypeAlias = Annotated[
-    FileFormat | None,
+    DocumentFormat | None,
     typer.Option("--format", help="File format.", show_default="by file name", rich_help_panel=READING),
 ]
 ErrorsOption: TypeAlias = Annotated[
@@ -108,7 +108,7 @@ ErrorsOption: TypeAlias = Annotated[
 ]
 
 
-def reading_of(document: DocumentKind, field: str, format: FileFormat | None, errors: OnErrors) -> Reading:
+def reading_of(document: DocumentKind, field: str, format: DocumentFormat | None, errors: OnErrors) -> Reading:
     """Return the reading options as ``read_blocks`` takes them."""
     from foreword.text.sources import Reading
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from foreword.errors import ForewordError, MissingExtraError
+from foreword.errors import ForewordError, MissingExtraError, reason_of
 from foreword.protocols import Meter
 
 LOCAL = "local"
@@ -47,8 +47,7 @@ def connected(address: str | None = None) -> Iterator[Any]:
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise ForewordError(f"--ray {address}: no Ray cluster answers there: {reason}") from error
+        raise ForewordError(f"--ray {address}: no Ray cluster answers there: {reason_of(error)}") from error
     try:
         yield ray
     finally:
@@ -85,12 +84,7 @@ def result_of(ref: Any) -> Any:
             raise cause from error
         raise
     except ray.exceptions.RayError as error:
-        raise ForewordError(f"Ray failed: {lost(error)}") from error
-
-
-def lost(error: BaseException) -> str:
-    """Return why a task of Ray failed after its retries: the first line of the error."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ForewordError(f"Ray failed: {reason_of(error)}") from error
 
 
 def wait_for_all(refs: Sequence[Any], meter: Meter | None, phase: str) -> None:

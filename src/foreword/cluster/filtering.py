@@ -23,8 +23,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from foreword.cluster.connect import change_folder, cluster_cores, connected, lost, ray_module
-from foreword.errors import InputError, SettingError
+from foreword.cluster.connect import change_folder, cluster_cores, connected, ray_module
+from foreword.errors import InputError, SettingError, reason_of
 from foreword.filtering.models import fingerprint
 from foreword.filtering.run import OnError, Report, filter_files
 from foreword.filtering.settings import Filtering
@@ -108,7 +108,7 @@ def _done(ref: Any, task: ShardTask) -> tuple[Done, int]:
     except ray.exceptions.RayTaskError:  # no fault of the cluster
         raise
     except ray.exceptions.RayError as error:  # given up, after Ray's retries
-        return Done(task, Tally(), f"{task.part.source}: {lost(error)}"), 0
+        return Done(task, Tally(), f"{task.part.source}: {reason_of(error)}"), 0
     if done.problem is None and not _is_seen(task):
         problem = f"{task.path}: written by a node that this one does not share it with: OUT must lie where all see it"
         return Done(task, Tally(), problem, fatal=True), size

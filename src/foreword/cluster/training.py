@@ -29,8 +29,8 @@ from typing import Any, TypeVar
 from torch import Tensor, distributed, float64, tensor
 
 from foreword.arrays import Array
-from foreword.cluster.connect import connected, lost
-from foreword.errors import ForewordError, SettingError
+from foreword.cluster.connect import connected
+from foreword.errors import ForewordError, SettingError, reason_of
 from foreword.protocols import Json, Meter
 from foreword.storage.atomic import atomic_file
 from foreword.storage.checkpoint import Checkpoint, Upgrade
@@ -129,7 +129,7 @@ def _reason(error: Exception) -> str:
         cause = getattr(each, "cause", each)
         if isinstance(cause, ForewordError):
             return str(cause)
-    return f"Ray failed to train: {lost(error)}"
+    return f"Ray failed to train: {reason_of(error)}"
 
 
 @contextmanager

@@ -11,10 +11,10 @@ from foreword.errors import MissingExtraError, SettingError
 from foreword.filtering.columns import GRADE, label_of
 from foreword.text.block import BLOCK_BYTES
 from foreword.text.compression import without_suffix
+from foreword.text.formats import DocumentFormat
 from foreword.text.rows import RowReading, format_of
 from foreword.text.unicode import Errors
 
-RowFormat: TypeAlias = Literal["jsonl", "parquet", "text"]
 CleanStep: TypeAlias = Literal["openlid", "ccnet", "none"]
 Like: TypeAlias = Literal["ccnet", "dclm", "data-juicer"]
 
@@ -73,7 +73,7 @@ class Filtering:
     score_only: bool = False
     with_scores: bool = False
     field: str = "text"
-    format: RowFormat | None = None
+    format: DocumentFormat | None = None
     errors: Errors = "strict"
     longest: int = LONGEST
     piece_bytes: int = PIECE_BYTES
@@ -176,7 +176,7 @@ class Filtering:
         last = last.rpartition(".")[0] or last
         return f"{folder}/" * bool(folder) + last + (".parquet" if self.sidecar == "parquet" else ".jsonl.gz")
 
-    def format_of(self, name: str) -> RowFormat:
+    def format_of(self, name: str) -> DocumentFormat:
         """Return the format of a file: the one that was set, or the one its name stands for."""
         found = self.format or format_of(name)
         if found is None or found == "csv" or found == "tsv":

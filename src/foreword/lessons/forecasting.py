@@ -22,14 +22,13 @@ from foreword.checks import check_numbers
 from foreword.errors import InputError
 from foreword.lessons.horizon import first_weights
 from foreword.nn.layers import lstm
+from foreword.nn.weights import PARTS
 from foreword.protocols import Json
 from foreword.training.engine import Trainer
 from foreword.training.gradients import Shapes
 from foreword.training.model import NeuralModel, exact
 from foreword.training.settings import Training
 from foreword.training.task import BatchTask, Loss, Weights
-
-LAYER = ("input", "recurrent", "input_bias", "recurrent_bias")
 
 
 class Forecaster(NeuralModel[Doubles]):
@@ -62,7 +61,7 @@ class Forecaster(NeuralModel[Doubles]):
     def shapes(self) -> Shapes:
         """Return the names and shapes of the weights."""
         wide = 4 * self.units
-        layer = zip(LAYER, ((wide, 1), (wide, self.units), (wide,), (wide,)), strict=True)
+        layer = zip(PARTS, ((wide, 1), (wide, self.units), (wide,), (wide,)), strict=True)
         return {**dict(layer), "output": (1, self.units), "output_bias": (1,)}
 
     def settings(self) -> dict[str, Json]:
@@ -115,7 +114,7 @@ class ForecastTask(BatchTask):
 
     def initialise(self, weights: Weights, generator: torch.Generator) -> None:
         """Draw the layer's weights; the output begins at zero."""
-        for name, drawn in zip(LAYER, first_weights("lstm", 1, self.model.units, generator), strict=True):
+        for name, drawn in zip(PARTS, first_weights("lstm", 1, self.model.units, generator), strict=True):
             weights[name].copy_(drawn)
 
     def begin_epoch(self, random: np.random.Generator) -> list[int]:
@@ -134,7 +133,7 @@ class ForecastTask(BatchTask):
 def read(weights: Weights, x: Tensor) -> Tensor:
     """Return the forecasts (T, B) of the numbers that follow x, (T, B)."""
     zero = x.new_zeros(x.shape[1], weights["output"].shape[1])
-    hidden = lstm(x[..., None], zero, zero, [weights[name] for name in LAYER])[0]
+    hidden = lstm(x[..., None], zero, zero, [weights[name] for name in PARTS])[0]
     return linear(hidden, weights["output"], weights["output_bias"])[..., 0]
 
 

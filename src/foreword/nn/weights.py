@@ -26,7 +26,9 @@ from foreword.errors import InputError
 
 Named = dict[str, Reals]
 
-_OURS = ("input", "recurrent", "input_bias", "recurrent_bias")
+PARTS = ("input", "recurrent", "input_bias", "recurrent_bias")
+"""The parts of a layer, in the order in which ``nn/layers.py`` takes them."""
+
 _CELL = ("W_x", "W_h", "b", "b_h")
 _TORCH = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
@@ -50,7 +52,7 @@ def flip_update_gate(weights: Mapping[str, Reals]) -> Named:
     """
     named = {name: np.asarray(part) for name, part in weights.items()}
     for name, part in named.items():
-        if name in _CELL or name.partition(".")[2] in _OURS:
+        if name in _CELL or name.partition(".")[2] in PARTS:
             if len(part) % 3:
                 raise InputError(f"{name} has {len(part)} rows: expected the three gates of a GRU")
             units = len(part) // 3
@@ -72,7 +74,7 @@ def to_torch(weights: Mapping[str, Reals], cell: str = "") -> Named:
     return {
         f"{theirs}_l{layer}": np.asarray(weights[f"layer{layer}.{ours}"])
         for layer in range(layer_count(weights))
-        for ours, theirs in zip(_OURS, _TORCH, strict=True)
+        for ours, theirs in zip(PARTS, _TORCH, strict=True)
     }
 
 
@@ -89,7 +91,7 @@ def from_torch(state: Mapping[str, Any]) -> Named:
         raise InputError(f"a module of one direction has weight_ih_l0, weight_hh_l0, …: found {odd}")
     named: Named = {}
     for layer in range(layers):
-        for ours, theirs in zip(_OURS, _TORCH, strict=True):
+        for ours, theirs in zip(PARTS, _TORCH, strict=True):
             part = found.get(f"{theirs}_l{layer}")
             if part is None and not theirs.startswith("bias"):
                 raise InputError(f"the module's {theirs}_l{layer} is missing")
@@ -103,7 +105,7 @@ def to_keras(weights: Mapping[str, Reals], cell: str, layer: int = 0) -> list[Re
 
     cell: "gru" for GRU(reset_after=True), "gru-before" for GRU(reset_after=False).
     """
-    w_x, w_h, b_x, b_h = (np.asarray(weights[f"layer{layer}.{name}"]) for name in _OURS)
+    w_x, w_h, b_x, b_h = (np.asarray(weights[f"layer{layer}.{name}"]) for name in PARTS)
     w_x, w_h, b_x, b_h = (_reordered(part, cell) for part in (w_x, w_h, b_x, b_h))
     bias = np.stack((b_x, b_h)) if cell == "gru" else b_x + b_h
     return [w_x.T.copy(), w_h.T.copy(), bias]
@@ -123,7 +125,7 @@ def from_keras(parts: Sequence[Reals], cell: str, layer: int = 0) -> Named:
         raise InputError(f"{shapes} of a {cell}: expected (I, {wide}), ({len(recurrent)}, {wide}) and {expected}{also}")
     two = bias if cell == "gru" else (bias, np.zeros_like(bias))
     ours = (_reordered(part, cell) for part in (kernel.T, recurrent.T, *two))
-    return {f"layer{layer}.{name}": part for name, part in zip(_OURS, ours, strict=True)}
+    return {f"layer{layer}.{name}": part for name, part in zip(PARTS, ours, strict=True)}
 
 
 def _reordered(part: Reals, cell: str) -> Reals:

@@ -30,6 +30,7 @@ from foreword.nn.ctc import ctc_loss
 from foreword.nn.dropout import NO_DROPOUT, Dropout, locked_mask
 from foreword.nn.layers import lstm, reversing, turned
 from foreword.nn.network import Weights
+from foreword.nn.weights import PARTS
 from foreword.protocols import Json, NextToken, Parts
 from foreword.speech.features import augmented
 from foreword.speech.search import greedy, prefix_search
@@ -40,7 +41,6 @@ from foreword.training.model import NeuralModel, exact
 from foreword.training.settings import Training, TrainingSettings, dropout_of, options_from, saved_settings, settings_of
 from foreword.training.task import BatchTask, Loss
 
-PARTS = ("input", "recurrent", "input_bias", "recurrent_bias")
 SIZES = ("bands", "units", "layers", "stack")
 OPTIONS: dict[str, Any] = {"augment": True, "stack": 2}
 TRAINED = ("epochs", "batch", "rate", "clip")

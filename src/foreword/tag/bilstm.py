@@ -42,8 +42,9 @@ from foreword.nn.crf import Chain, constrained, log_likelihood, marginals, viter
 from foreword.nn.dropout import Dropout
 from foreword.nn.embedder import fingerprint_of, nest_embedder, resolve_embedder, unnest_embedder
 from foreword.nn.layers import lstm
+from foreword.nn.weights import PARTS
 from foreword.storage.checkpoint import Checkpoint
-from foreword.tag.bilstm_network import PARTS, UNSEEN, SentenceReader, TaggerNetwork, WordTable, distinct_words
+from foreword.tag.bilstm_network import UNSEEN, SentenceReader, TaggerNetwork, WordTable, distinct_words
 from foreword.training.batches import padded_ids, padded_vectors, similar_lengths
 from foreword.training.engine import Trainer
 from foreword.training.gradients import Shapes

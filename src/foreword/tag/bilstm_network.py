@@ -31,6 +31,7 @@ from foreword.nn.dropout import NO_DROPOUT, Dropout, locked_mask
 from foreword.nn.fused import read_lstm
 from foreword.nn.layers import lstm, reversing, turned
 from foreword.nn.network import Weights
+from foreword.nn.weights import PARTS
 from foreword.tag.tagger import packed, unpacked
 from foreword.training.batches import longs
 from foreword.vectors.wordvectors import WordVectors
@@ -41,8 +42,6 @@ WINDOW = 3
 
 SPELLED_AT_ONCE = 1 << 15
 """Letters that are read at once."""
-
-PARTS = ("input", "recurrent", "input_bias", "recurrent_bias")
 
 
 UNSEEN = 0

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import PurePath
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -22,15 +22,14 @@ from foreword.storage.strict_json import SHORT, check_json_size
 from foreword.text.block import BLOCK_BYTES, Block
 from foreword.text.compression import decompressed, without_suffix
 from foreword.text.files import Chunk, Reader, Source, find_files, opened
+from foreword.text.formats import RowFormat
 from foreword.text.jsonl import json_rows
 from foreword.text.lines import Lines, whole_lines
 from foreword.text.parquet import ParquetRows, parquet_opened
 from foreword.text.tables import SAMPLE, Column, csv_rows, text_column, tsv_rows
 from foreword.text.unicode import Errors, blank, valid_utf8
 
-Format: TypeAlias = Literal["text", "jsonl", "csv", "tsv", "parquet"]
-
-SUFFIXES: dict[str, Format] = {
+SUFFIXES: dict[str, RowFormat] = {
     "": "text",
     ".txt": "text",
     ".text": "text",
@@ -50,7 +49,7 @@ PAGE_SHARE = 3
 """How many times the longest row a page of Parquet may be: it is in memory packed, unpacked and in part decoded."""
 
 
-def format_of(name: str) -> Format | None:
+def format_of(name: str) -> RowFormat | None:
     """Return the format that a file's name stands for, whatever it is compressed by; None if the suffix is unknown."""
     return SUFFIXES.get(PurePath(without_suffix(name)).suffix.lower())
 
@@ -67,7 +66,7 @@ class RowReading:
     """
 
     field: Column | None = None
-    format: Format | None = None
+    format: RowFormat | None = None
     errors: Errors = "strict"
     tables: bool = True
     header: bool | None = None
@@ -261,7 +260,7 @@ class TableRows:
         return [None if place is None else row[place] for row in self.cells]
 
 
-def _table_rows(reader: Reader, format: Format, reading: RowReading) -> Iterator[TableRows]:
+def _table_rows(reader: Reader, format: RowFormat, reading: RowReading) -> Iterator[TableRows]:
     lines = whole_lines(valid_utf8(decompressed(reader, BLOCK_BYTES), reader.name, reading.errors), name=reader.name)
     rows = (row for _, row in (csv_rows if format == "csv" else tsv_rows)(lines, reader.name))
     batch = list(islice(rows, SAMPLE))

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import get_args
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from foreword.text.block import BLOCK_BYTES, Block
 from foreword.text.compression import decompressed
 from foreword.text.documents import Document, text_blocks
 from foreword.text.files import STANDARD_INPUT, Reader, Source, SourceFile, find_files, names_of, opened
+from foreword.text.formats import DocumentFormat
 from foreword.text.jsonl import jsonl_blocks
 from foreword.text.lines import Lines, whole_lines
 from foreword.text.parquet import parquet_blocks
@@ -37,8 +38,6 @@ from foreword.text.rows import format_of
 from foreword.text.unicode import Errors, valid_utf8
 
 __all__ = ["Reading", "Source", "SourceFile", "find_files", "read_blocks", "read_documents", "read_lines"]
-
-DocumentFormat: TypeAlias = Literal["text", "jsonl", "parquet"]
 
 
 @dataclass(frozen=True, slots=True)

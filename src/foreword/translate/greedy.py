@@ -24,7 +24,8 @@ from foreword.nn.fused import flat_view, read_lstm
 from foreword.nn.kernels_inference import lstm_gates
 from foreword.nn.network import Weights
 from foreword.nn.softmax import Likeliest
-from foreword.translate.network import PARTS, TranslationNetwork
+from foreword.nn.weights import PARTS
+from foreword.translate.network import TranslationNetwork
 
 AT_ONCE, FEWEST = 64, 16
 """Sentences of a batch, and how many must have ended before others replace them."""

@@ -33,10 +33,10 @@ from foreword.nn.attention import Attended, attend, dot_scores, scaled_scores
 from foreword.nn.dropout import NO_DROPOUT, Dropout, draw_mask
 from foreword.nn.layers import gru, lstm, reversing, turned
 from foreword.nn.network import Weights
+from foreword.nn.weights import PARTS
 
 ATTENTIONS = ("additive", "dot", "general", "scaled", "none")
 GATES = {"lstm": 4, "gru": 3}
-PARTS = ("input", "recurrent", "input_bias", "recurrent_bias")
 
 State = tuple[Tensor, ...]
 """What the decoder remembers: of each layer h, and c of an LSTM, (B, H); with feeding the last readout, (B, E)."""

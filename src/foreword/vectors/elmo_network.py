@@ -24,6 +24,7 @@ from torch.nn.functional import conv1d, embedding, linear
 from foreword.nn.dropout import NO_DROPOUT, Dropout, locked_mask
 from foreword.nn.layers import lstm, reversing, turned
 from foreword.nn.network import Weights
+from foreword.nn.weights import PARTS
 
 NO_LETTER, UNSEEN_LETTER, BEGINS, ENDS, BORDER = range(5)
 MARKS = 5
@@ -33,7 +34,6 @@ WIDTHS = (1, 2, 3, 4, 5)
 """Letters that a filter sees at a time."""
 
 WAYS = ("ahead", "behind")
-PARTS = ("input", "recurrent", "input_bias", "recurrent_bias")
 
 SPELLED_AT_ONCE = 1 << 15
 """Letters that are read together."""
