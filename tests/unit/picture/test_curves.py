@@ -155,7 +155,7 @@ def test_a_picture_as_a_file_has_a_size_a_title_and_paper(tmp_path: Path) -> Non
 
 
 def test_running_text_is_no_drawing() -> None:
-    with pytest.raises(SettingError, match="no drawing"):
+    with pytest.raises(SettingError, match="is not a drawing"):
         standalone(surprisal(["a"], {"model": [1.0]}))
 
 
