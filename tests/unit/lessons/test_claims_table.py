@@ -98,9 +98,17 @@ def test_stored_numbers_stand_where_they_are_said_to(claim: Claim) -> None:
         there += [100 * share for share in there]  # said as a percentage
         missing = [number for number in numbers if not any(shown_like(number, each) == number for each in there)]
         assert result.date in re.findall(r'"date": "([^"]+)"', text)
+        machines = re.findall(r'"machine": "(?:one )?([^",]+)', text)
+        assert any(machine in result.machine for machine in machines)
     else:
         missing = sorted({*numbers} - {number.replace(",", "") for number in NUMBER.findall(text)})
     assert not missing, f"{claim.id}: not in {result.where}"
+
+
+@pytest.mark.parametrize("claim", STORED, ids=lambda claim: claim.id)
+def test_every_stored_number_has_a_seed_and_a_machine(claim: Claim) -> None:
+    assert claim.stored is not None
+    assert "not recorded" not in f"{claim.stored.date} {claim.stored.seed} {claim.stored.machine}"
 
 
 NOT_RECORDED = {"faults.json", "versions.json"}
