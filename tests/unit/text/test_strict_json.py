@@ -11,7 +11,7 @@ from string import ascii_letters
 
 import pytest
 
-from foreword.storage.strict_json import (
+from foreword.text.strict_json import (
     MAX_DEPTH,
     MEMORY_BASE,
     MEMORY_PER_BYTE,
