@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 from foreword.storage.folder import CHECKSUM_LIMIT
-from foreword.storage.strict_json import MAX_DEPTH, MEMORY_BASE, MEMORY_PER_BYTE
 from foreword.text.compression import XZ_MEMORY, ZSTANDARD_WINDOW
 from foreword.text.lines import LONGEST_LINE
+from foreword.text.strict_json import MAX_DEPTH, MEMORY_BASE, MEMORY_PER_BYTE
 
 SPELLED = {10: "ten"}
 ROOT = Path(__file__).parents[2]

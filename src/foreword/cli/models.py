@@ -107,7 +107,7 @@ def nothing_to_resume(target: Output, kind: kinds.Kind) -> bool:
 def kind_at(folder: str) -> str | None:
     """Return the kind of the model in a folder, of one that reads text that of the model inside; None without one."""
     from foreword.storage.atomic import MODEL_JSON
-    from foreword.storage.strict_json import parse_json_object
+    from foreword.text.strict_json import parse_json_object
 
     try:
         found: Any = parse_json_object(Path(folder, MODEL_JSON).read_bytes())

@@ -178,7 +178,7 @@ class DocumentLines:
 
 def ids_in(batch: FileLines, number: int, as_json: bool, size: int) -> list[int]:
     """Return the ids on one line, each of which must be in a vocabulary of ``size`` tokens."""
-    from foreword.storage.strict_json import parse_json
+    from foreword.text.strict_json import parse_json
 
     line = batch.lines[number]
     try:

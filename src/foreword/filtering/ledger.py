@@ -41,7 +41,7 @@ from typing import Any
 from foreword.errors import ForewordError, InputError, MissingExtraError, explained
 from foreword.filtering.output import WriteError
 from foreword.storage.atomic import make_folders, sync_entries
-from foreword.storage.strict_json import parse_json
+from foreword.text.strict_json import parse_json
 
 FOLDER = ".foreword-filter"
 VERSION = 2

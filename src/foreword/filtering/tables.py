@@ -17,7 +17,7 @@ import numpy as np
 from foreword.arrays import Doubles
 from foreword.errors import InputError
 from foreword.filtering.columns import Column
-from foreword.storage.strict_json import parse_json
+from foreword.text.strict_json import parse_json
 
 OTHERS = "*"
 """The label of the thresholds for all other labels."""

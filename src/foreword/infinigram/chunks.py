@@ -27,7 +27,7 @@ from foreword.infinigram import kernels_merging as kernels
 from foreword.infinigram.suffixes import sort_suffixes, token_counts
 from foreword.protocols import Meter
 from foreword.storage.atomic import atomic_file
-from foreword.storage.strict_json import parse_json
+from foreword.text.strict_json import parse_json
 
 BYTES_PER_TOKEN = 10
 """Working memory for each token of a chunk."""

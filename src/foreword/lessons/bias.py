@@ -26,7 +26,7 @@ import numpy as np
 from foreword.arrays import Array, Doubles, Floats, Longs
 from foreword.errors import InputError, SettingError
 from foreword.protocols import Json
-from foreword.storage.strict_json import parse_json
+from foreword.text.strict_json import parse_json
 from foreword.vectors.wordvectors import WordVectors
 
 Pairs = Sequence[Sequence[str]]

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from foreword.errors import CTCInputError
-from foreword.storage.strict_json import parse_json, shown
+from foreword.text.strict_json import parse_json, shown
 
 BLANK = ""
 BPE_TOKEN = "▁"

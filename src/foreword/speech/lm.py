@@ -36,8 +36,8 @@ from foreword.protocols import NextToken, TextModel
 from foreword.speech.kernels_decoding import AVERAGE_LENGTH, LN10
 from foreword.speech.kernels_tries import Trie, count_nodes, fill_trie, walk
 from foreword.storage.folder import load
-from foreword.storage.strict_json import parse_json
 from foreword.text.sources import read_lines
+from foreword.text.strict_json import parse_json
 from foreword.tokens.vocab import END
 
 FEWEST_KNOWN = 0.1

@@ -29,7 +29,7 @@ from foreword.errors import InputError
 from foreword.protocols import Json
 from foreword.storage.atomic import atomic_file
 from foreword.storage.safetensors import read_arrays, write_arrays
-from foreword.storage.strict_json import parse_json
+from foreword.text.strict_json import parse_json
 
 VERSION = 2
 ABOUT = "about"

@@ -40,9 +40,9 @@ from foreword.protocols import Json, Meter, Parts, Saveable
 from foreword.storage.atomic import MODEL_JSON, atomic_folder, is_model_json, left_aside
 from foreword.storage.checking import CHECKS, sha256_of
 from foreword.storage.safetensors import read_arrays, write_arrays
-from foreword.storage.strict_json import parse_json_object, shown
 from foreword.storage.vocab_txt import open_vocab, write_vocab
 from foreword.text.remote import is_address, local_copy
+from foreword.text.strict_json import parse_json_object, shown
 
 if TYPE_CHECKING:
     from foreword.tokens.vocab import Vocab

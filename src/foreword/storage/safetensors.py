@@ -24,7 +24,7 @@ import numpy as np
 from foreword.arrays import Array, Bytes
 from foreword.errors import InputError
 from foreword.protocols import Json
-from foreword.storage.strict_json import parse_json_object, shown
+from foreword.text.strict_json import parse_json_object, shown
 
 DTYPES: dict[str, np.dtype[Any]] = {
     "BOOL": np.dtype("?"),

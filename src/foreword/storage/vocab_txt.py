@@ -18,7 +18,7 @@ import numpy as np
 
 from foreword.arrays import Array, Bools, Bytes, Longs
 from foreword.errors import InputError, SettingError
-from foreword.storage.strict_json import shown
+from foreword.text.strict_json import shown
 from foreword.text.unicode import is_utf8
 
 if TYPE_CHECKING:

@@ -312,7 +312,7 @@ def _examples(dataset: Dataset, file: DataFile, path: Path) -> Iterator[tuple[st
 def _example(dataset: Dataset, format: Format, line: str) -> tuple[str, str]:
     match format:
         case "jsonl":
-            from foreword.storage.strict_json import parse_json
+            from foreword.text.strict_json import parse_json
 
             record = parse_json(line.encode())
             return str(record[dataset.label_field]), str(record[dataset.text_field])

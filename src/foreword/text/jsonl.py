@@ -16,10 +16,10 @@ import numpy as np
 
 from foreword.arrays import Bools, Bytes, Longs
 from foreword.errors import InputError
-from foreword.storage.strict_json import parse_json
 from foreword.text.block import Block
 from foreword.text.files import Chunk
 from foreword.text.lines import Lines, whole_lines
+from foreword.text.strict_json import parse_json
 from foreword.text.unicode import REPLACEMENT, Errors, blank
 
 SPELLED_BYTES = 112

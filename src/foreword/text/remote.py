@@ -21,9 +21,9 @@ from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any
 
 from foreword.errors import InputError, explained
-from foreword.storage.strict_json import parse_json
 from foreword.text.download import CHUNK_BYTES, cache_folder, checksum_offered, download
 from foreword.text.files import ADDRESS, SourceFile, find_files, opened
+from foreword.text.strict_json import parse_json
 
 if TYPE_CHECKING:
     from foreword.protocols import Meter

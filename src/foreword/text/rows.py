@@ -18,7 +18,6 @@ import numpy as np
 
 from foreword.arrays import Bools, Longs
 from foreword.errors import InputError
-from foreword.storage.strict_json import SHORT, check_json_size
 from foreword.text.block import BLOCK_BYTES, Block
 from foreword.text.compression import decompressed, without_suffix
 from foreword.text.files import Chunk, Reader, Source, find_files, opened
@@ -26,6 +25,7 @@ from foreword.text.formats import RowFormat
 from foreword.text.jsonl import json_rows
 from foreword.text.lines import Lines, whole_lines
 from foreword.text.parquet import ParquetRows, parquet_opened
+from foreword.text.strict_json import SHORT, check_json_size
 from foreword.text.tables import SAMPLE, Column, csv_rows, text_column, tsv_rows
 from foreword.text.unicode import Errors, blank, valid_utf8
 

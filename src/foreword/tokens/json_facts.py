@@ -10,7 +10,7 @@ import numpy as np
 from foreword.arrays import Longs
 from foreword.errors import InputError
 from foreword.protocols import Json
-from foreword.storage.strict_json import shown
+from foreword.text.strict_json import shown
 
 T = TypeVar("T")
 

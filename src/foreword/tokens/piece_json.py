@@ -14,7 +14,7 @@ import numpy as np
 from foreword.arrays import Ints
 from foreword.errors import InputError
 from foreword.protocols import Json
-from foreword.storage.strict_json import shown
+from foreword.text.strict_json import shown
 from foreword.tokens.json_facts import described
 from foreword.tokens.sentencepiece import SentencePieceTokenizer
 from foreword.tokens.sentencepiece_file import (

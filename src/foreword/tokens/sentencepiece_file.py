@@ -23,7 +23,7 @@ import numpy as np
 from foreword.arrays import Bytes, Ints, Reals
 from foreword.errors import ForewordError, InputError
 from foreword.storage.atomic import atomic_file
-from foreword.storage.strict_json import shown
+from foreword.text.strict_json import shown
 from foreword.tokens import protobuf
 from foreword.tokens.protobuf import BYTES, FOUR_BYTES, VARINT, bytes_field, float_field, number_field
 

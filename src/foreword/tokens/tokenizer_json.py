@@ -38,7 +38,7 @@ import numpy as np
 from foreword.errors import InputError, SettingError
 from foreword.protocols import Json
 from foreword.storage.atomic import atomic_file
-from foreword.storage.strict_json import parse_json_object, shown
+from foreword.text.strict_json import parse_json_object, shown
 from foreword.text.unicode import Form
 from foreword.tokens.bpe import ENDS, BPETokenizer, Pattern
 from foreword.tokens.json_facts import (

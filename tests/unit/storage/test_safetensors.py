@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from foreword.arrays import Array
 from foreword.errors import InputError
 from foreword.storage.safetensors import DTYPES, HEADER_LIMIT, read_arrays, write_arrays
-from foreword.storage.strict_json import parse_json_object
+from foreword.text.strict_json import parse_json_object
 
 
 def some_arrays() -> dict[str, Array]:

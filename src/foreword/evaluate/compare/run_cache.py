@@ -30,7 +30,7 @@ from foreword.protocols import Json
 from foreword.storage.atomic import atomic_file
 from foreword.storage.checkpoint import Checkpoint
 from foreword.storage.safetensors import read_arrays, write_arrays
-from foreword.storage.strict_json import parse_json
+from foreword.text.strict_json import parse_json
 
 VERSION = 2
 FORGOTTEN_AFTER = 7 * 24 * 3600.0

@@ -16,7 +16,7 @@ from typing import Any
 
 from foreword.errors import InputError, SettingError
 from foreword.storage.atomic import atomic_file
-from foreword.storage.strict_json import parse_json
+from foreword.text.strict_json import parse_json
 
 FOLDER = Path(__file__).with_name("notebooks")
 SOURCES = Path(__file__).parents[4] / "course"

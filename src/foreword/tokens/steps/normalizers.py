@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 from foreword.errors import InputError
 from foreword.protocols import Json
-from foreword.storage.strict_json import shown
+from foreword.text.strict_json import shown
 from foreword.tokens.character_map import CharacterMap
 from foreword.tokens.json_facts import described
 from foreword.tokens.steps.characters import SPACES, characters_of

@@ -12,7 +12,7 @@ from functools import cache
 
 from foreword.errors import InputError
 from foreword.protocols import Json
-from foreword.storage.strict_json import shown
+from foreword.text.strict_json import shown
 from foreword.tokens.json_facts import described
 from foreword.tokens.steps.characters import SPACES, characters_of
 

@@ -17,8 +17,8 @@ from foreword.arrays import Ints
 from foreword.errors import InputError, SettingError
 from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, Parts
-from foreword.storage.strict_json import parse_json_object
 from foreword.text.block import Block
+from foreword.text.strict_json import parse_json_object
 from foreword.tokens.bpe import ENDS
 from foreword.tokens.corpus import Encoded, EncodesBlocks
 from foreword.tokens.json_facts import (
