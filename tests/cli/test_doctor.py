@@ -77,3 +77,12 @@ def test_what_is_not_there_is_one_line(foreword: Foreword, recurrent: Path, tmp_
     result = foreword("doctor", recurrent, empty)
     assert result.exit_code == 1
     assert "expected at least 3" in result.stderr
+
+
+def test_a_file_of_another_tool_has_no_checksums(foreword: Foreword, text: Path, tmp_path: Path) -> None:
+    foreword("train", "ngram", text, "-o", tmp_path / "model", "--set", "order=2")
+    assert foreword("convert", tmp_path / "model", tmp_path / "x.bin", "--binary", "trie").exit_code == 0
+    result = foreword("doctor", tmp_path / "x.bin")
+    assert result.exit_code == 0
+    assert "opened; such a file has no checksums" in result.stdout
+    assert "every checksum right" not in result.stdout

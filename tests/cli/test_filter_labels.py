@@ -331,3 +331,17 @@ def test_a_misspelt_statistic_without_a_model(foreword: Foreword, web: Path, tmp
     assert result.exit_code == 2
     assert "nowords (did you mean words?) is given by a model; without one, rules compare fields" in told
     assert "statistics of the text: characters, words, lines" in told
+
+
+def test_another_file_in_a_pair_is_named(foreword: Foreword, quality: Path, web: Path, tmp_path: Path) -> None:
+    (tmp_path / "lm.arpa").write_text("\\data\\\nngram 1=1\n\n\\1-grams:\n-1\t</s>\n\n\\end\\\n")
+    (tmp_path / "x.bin").write_bytes(b"\x00" * 100)
+    (tmp_path / "en.sp.model").write_bytes(b"")
+    save(TextLM(WordTokenizer(), NgramLM(2, "witten-bell")).fit([" ".join(GOOD)]), tmp_path / "folder")
+    for name, said in (
+        (quality, "it looks like fastText"), (tmp_path / "lm.arpa", "it looks like ARPA"),
+        (tmp_path / "x.bin", "neither a KenLM binary nor another file"), (tmp_path / "folder", "a folder"),
+    ):  # fmt: skip
+        told = refused(foreword, f"{name}+{tmp_path}/en.sp.model", web, tmp_path / "no", "--score-only")
+        assert f"{name}: {said}" in told
+        assert "expected a KenLM binary before the +" in told

@@ -123,8 +123,8 @@ def test_what_cannot_be_learnt(
 def test_ragged_columns_are_named_by_their_line(foreword: Foreword, trained: tuple[Path, Any], tmp_path: Path) -> None:
     path = tmp_path / "bad.conll"
     path.write_text("Anna I-PER\nvisited\n")
-    refused(foreword("tag", "evaluate", trained[0], path), "bad.conll: line 2 has 1 columns, not 2")
-    refused(foreword("tag", "predict", trained[0], path), "bad.conll: line 2 has 1 columns, not 2")
+    refused(foreword("tag", "evaluate", trained[0], path), "bad.conll: line 2 has 1 column, not 2")
+    refused(foreword("tag", "predict", trained[0], path), "bad.conll: line 2 has 1 column, not 2")
 
 
 def test_spans_are_for_taggers_that_know_them(foreword: Foreword, names: Path, tmp_path: Path) -> None:

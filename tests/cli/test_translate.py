@@ -96,7 +96,7 @@ def test_bad_calls(trained: tuple[Path, Any], sides: tuple[Path, Path], foreword
     train = ["translate", "train", "-o", tmp_path / "m", *SMALL]
     refused(foreword(*train, sides[0], short), "text.de: line 2 has no partner")
     refused(foreword("translate", "evaluate", trained[0], sides[0], short), "line 2 has no partner")
-    refused(foreword(*train, sides[0]), "text.de: line 1 has 1 columns: expected a source and a target")
+    refused(foreword(*train, sides[0]), "text.de: line 1 has 1 column: expected a source and a target")
     refused(foreword(*train, *sides, "--source", sides[0]), "unexpected extra argument", 2)
     refused(foreword(*train, *sides, "--attention", "dot", "--set", "encoder=32"), "equal size, not 32 and 16", 2)
     refused(foreword(*train, *sides, "--set", "unit=3"), "no setting 'unit'", 2)

@@ -21,3 +21,9 @@ def test_every_file_that_a_guide_names_exists(page: str) -> None:
 
 def found(name: str) -> bool:
     return (ROOT / name).is_file() or (ROOT / "src" / "foreword" / name).is_file()
+
+
+def test_the_first_page_links_every_how_to() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    pages = sorted(path.name for path in (ROOT / "docs" / "howto").glob("*.md"))
+    assert [name for name in pages if f"(howto/{name})" not in index] == []

@@ -76,7 +76,7 @@ def diagnosis(
     from foreword.tokens.corpus import Corpus
 
     loaded = load_any(path)
-    files = files_check(verify(path) if Path(path).is_dir() else [])
+    files = files_check(verify(path)) if Path(path).is_dir() else foreign_check()
     if isinstance(loaded, TextLM) and has_layers(loaded.model):
         corpus = Corpus.from_blocks(blocks_in(texts or [EMBEDDED], reading.reading(), meter), loaded.tokenizer)
         found = examine(loaded.model, corpus, meter=meter)
@@ -93,6 +93,13 @@ def files_check(problems: list[str]) -> Check:
     if problems:
         return Check("files", "; ".join(problems), "bad", "copy or train the model again")
     return Check("files", "whole, every checksum right", "good")
+
+
+def foreign_check() -> Check:
+    """Return the check of a file of another tool, which has no checksums: it was opened."""
+    from foreword.evaluate.doctor import Check
+
+    return Check("files", "opened; such a file has no checksums", "good")
 
 
 def draw(found: Diagnosis, path: str) -> None:

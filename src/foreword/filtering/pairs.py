@@ -18,15 +18,18 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
+from foreword import kinds
 from foreword.arrays import Bools, Ints, Longs, frozen
 from foreword.errors import InputError
 from foreword.filtering.columns import PERPLEXITY, Column
-from foreword.filtering.models import pair_of
+from foreword.filtering.models import JOINT, pair_of
 from foreword.filtering.settings import Like
 from foreword.ngram.kenlm import LOG10, KenlmLM
+from foreword.ngram.kenlm_format import looks_like_kenlm
 from foreword.text.block import Block
 from foreword.text.cleaning import Cleaner, Cleaning
 from foreword.text.unicode import blank
@@ -43,6 +46,19 @@ MOST_UNKNOWN = 0.25
 
 class MismatchedPairWarning(UserWarning):
     """Many pieces of the sentencepiece model are no words of the KenLM model."""
+
+
+def _check_kenlm(path: str) -> None:
+    """Refuse another kind of file before the +, by its name."""
+    if Path(path).is_dir():
+        raise InputError(f"{path}: a folder: expected a KenLM binary before the {JOINT}")
+    if not Path(path).is_file() or looks_like_kenlm(path):
+        return
+    found = next(
+        (name for name, (looks_like, _) in kinds.FOREIGN.items() if kinds.resolve(looks_like)(Path(path))), None
+    )
+    kind = "neither a KenLM binary nor another file that is known" if found is None else f"it looks like {found}"
+    raise InputError(f"{path}: {kind}: expected a KenLM binary before the {JOINT}")
 
 
 class SurfacePieces(SentencePieceTokenizer):
@@ -70,6 +86,7 @@ class PairScorer:
     def open(cls, path: str, prefix: str, like: Like | None) -> PairScorer:
         """Open a pair of files, and compare their vocabularies."""
         first, second = pair_of(path)
+        _check_kenlm(first)
         model = KenlmLM.open(first, threads=1)
         pieces = load_sentencepiece(second)
         if pieces.tables.symbols.splits_unused:

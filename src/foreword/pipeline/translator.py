@@ -239,8 +239,9 @@ def read_table_of_pairs(
             continue
         cells = line.split("\t")
         if len(cells) < max(columns):
+            found = f"{len(cells)} column{'s' * (len(cells) > 1)}"
             raise InputError(
-                f"{path}: line {number} has {len(cells)} columns: expected a source and a target in columns "
+                f"{path}: line {number} has {found}: expected a source and a target in columns "
                 f"{columns[0]} and {columns[1]}, with a tab between"
             )
         for side, column in zip(sides, columns, strict=True):

@@ -72,7 +72,8 @@ def parse_conll(lines: Iterable[str], name: str | Path) -> Iterator[Sentence]:
             continue
         first = first if first[0] else (len(row), number)
         if len(row) != first[0]:
-            raise InputError(f"{name}: line {number} has {len(row)} columns, not {first[0]} as line {first[1]} has")
+            columns = f"{len(row)} column{'s' * (len(row) > 1)}"
+            raise InputError(f"{name}: line {number} has {columns}, not {first[0]} as line {first[1]} has")
         if not now.rows:
             now = Sentence([], now.openings, number)
         now.rows.append(row)

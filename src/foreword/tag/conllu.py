@@ -103,10 +103,12 @@ class BlockReader:
         where = f"{self._name}: line {self._number}"
         if len(row) != len(COLUMNS):
             blanks = len(row) == 1 and len(line.split()) > 1
-            other = "; where blanks separate the columns, name that of the tags by its number, as in column=1"
-            raise InputError(
-                f"{where} has {len(row)} columns, not {len(COLUMNS)}: not CoNLL-U{other if blanks else ''}"
+            other = (
+                "; where blanks separate the columns, name that of the tags by its number, --column 1 (column=1 in "
+                "Python), or for spans the scheme, --scheme bio"
             )
+            columns = f"{len(row)} column{'s' * (len(row) > 1)}"
+            raise InputError(f"{where} has {columns}, not {len(COLUMNS)}: not CoNLL-U{other if blanks else ''}")
         if not row[0].replace("-", ".", 1).replace(".", "", 1).isdecimal():
             raise InputError(f"{where} begins with {row[0]!r}, not with a number: not CoNLL-U")
         return row[0].isdecimal()

@@ -86,7 +86,7 @@ def test_a_document_without_sentences_is_kept() -> None:
     ("text", "message"),
     [
         (TEXT + "one VB O\n", "line 12 has 3 columns, not 4 as line 3 has"),
-        ("a X\nb\n", "line 2 has 1 columns, not 2 as line 1 has"),
+        ("a X\nb\n", "line 2 has 1 column, not 2 as line 1 has"),
         ("a\tX\tO\nb\tX O\n", "line 2 has 2 columns, not 3"),
         ("-DOCSTART- -X- O O\n", "no sentence"),
     ],

@@ -56,7 +56,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("1\tword\tNOUN\n", "line 1 has 3 columns"),
-        ("# fine\n\nhello world\n", "line 3 has 1 columns"),
+        ("# fine\n\nhello world\n", "line 3 has 1 column"),
         ("x\tword" + "\t_" * 8 + "\n", "line 1 begins with 'x'"),
         ("# nothing but a comment\n", "no sentence"),
     ],
@@ -103,3 +103,13 @@ def test_a_sentence_as_text() -> None:
     assert sentence_text(["a"], ["X"], "xpos") == "1\ta\t_\t_\tX\t_\t_\t_\t_\t_\n\n"
     with pytest.raises(SettingError, match="column='id'"):
         sentence_text(["a"], ["X"], "id")
+
+
+def test_columns_between_blanks_are_pointed_at_the_option(tmp_path: Path) -> None:
+    path = tmp_path / "x.conll"
+    path.write_text("EU NNP I-NP I-ORG\n\n")
+    with pytest.raises(InputError, match=r"line 1 has 1 column, not 10: not CoNLL-U; .* --column 1 .* --scheme bio$"):
+        read_conllu(path)
+    path.write_text("a\tb\n\n")
+    with pytest.raises(InputError, match=r"line 1 has 2 columns, not 10: not CoNLL-U$"):
+        read_conllu(path)
