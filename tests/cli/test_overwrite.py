@@ -34,6 +34,7 @@ def test_convert_does_not_replace_a_model_of_another_kind_unasked(
     before = (tokenizer / "model.json").read_bytes()
     result = foreword("convert", tmp_path / "lm.arpa", tokenizer)
     assert result.exit_code == 2
+    assert "'OUT'" in result.stderr
     assert "another kind of model, bpe, not ngram" in " ".join(result.stderr.replace("│", " ").split())
     assert (tokenizer / "model.json").read_bytes() == before
     assert foreword("convert", tmp_path / "lm.arpa", model).exit_code == 0  # of the same kind

@@ -48,23 +48,27 @@ Stored: TypeAlias = Literal["float32", "float16", "int8"]
 Binary: TypeAlias = Literal["probing", "trie"]
 
 
+Input: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="IN",
+        help="A tokenizer.json or .model, an ARPA file, a KenLM binary, vectors, fastText's .bin or .ftz, or a "
+        "folder; - reads one.",
+    ),
+]
+ConvertedFile: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="OUT",
+        help="A name in .json, .model, .arpa, .vec, .bin, .txt (the last four also .gz), .ftz or .onnx, or a "
+        "folder; - prints JSON.",
+    ),
+]
+
+
 def convert(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="IN",
-            help="A tokenizer.json or .model, an ARPA file, a KenLM binary, vectors, fastText's .bin or .ftz, or a "
-            "folder; - reads one.",
-        ),
-    ],
-    out: Annotated[
-        str,
-        typer.Argument(
-            metavar="OUT",
-            help="A name in .json, .model, .arpa, .vec, .bin, .txt (the last four also .gz), .ftz or .onnx, or a "
-            "folder; - prints JSON.",
-        ),
-    ],
+    source: Input,
+    out: ConvertedFile,
     *,
     store: Annotated[
         Stored | None,
@@ -95,7 +99,7 @@ def convert(
         facts = _write_binary(source, out, binary)
     else:
         found = load_any(source)
-        check_output(out, folder=folder, kind=_saved_kind(found), overwrite=overwrite)
+        check_output(out, folder=folder, kind=_saved_kind(found), overwrite=overwrite, hint="'OUT'")
         facts = _convert(found, source, out, store)
     if output.as_json:
         write_json({"input": source, "output": out, **facts})

@@ -70,23 +70,25 @@ def is_tokenizer_file(out: str) -> bool:
     return is_tokenizer_json(out) or out.lower().endswith(".model")
 
 
-def check_output(out: str, *, folder: bool, kind: str | None = None, overwrite: bool = True) -> None:
+def check_output(
+    out: str, *, folder: bool, kind: str | None = None, overwrite: bool = True, hint: str = "'-o'"
+) -> None:
     """Refuse an output that cannot be written, before the work begins.
 
     kind: of the model that will be saved, as the registry names it. A model of another kind is only replaced with
-    ``overwrite``.
+    ``overwrite``. hint: the option or argument that names the output.
     """
     from foreword.storage.atomic import check_replaceable, nearest_existing
 
     if folder and out == STDIO:
-        raise typer.BadParameter("a model is a folder and cannot go to standard output", param_hint="'-o'")
+        raise typer.BadParameter("a model is a folder and cannot go to standard output", param_hint=hint)
     if out == STDIO:
         return
     if folder:
         check_replaceable(out)
         if not overwrite and (there := kind_at(out)) not in (None, kind):
             raise typer.BadParameter(
-                f"{out} holds another kind of model, {there}, not {kind}: --overwrite replaces it", param_hint="'-o'"
+                f"{out} holds another kind of model, {there}, not {kind}: --overwrite replaces it", param_hint=hint
             )
     elif Path(out).exists() and not Path(out).is_file():
         raise InputError(f"cannot write {out}: it is not a plain file")
