@@ -1,4 +1,6 @@
-"""A fastText file of a gigabyte, converted once: how long it takes to open, and what ten processes hold of it."""
+"""A fastText file of a gigabyte, converted once, and a KenLM binary as it is: how long they take to open, and what ten
+processes hold of them.
+"""
 
 from __future__ import annotations
 
@@ -30,16 +32,23 @@ from foreword.fasttext.files import (
     Settings,
     write_fasttext,
 )
+from foreword.ngram.hash_layout import Spelled
+from foreword.ngram.kenlm_writing import write_kenlm
+from foreword.ngram.log10 import Log10Ngrams
 from foreword.storage.folder import load, save
+from foreword.tokens.vocab import Vocab
 
 WORDS, BUCKETS, DIMENSIONS, LABELS = 500_000, 2_000_000, 100, 20
 PROCESSES = 10
 LIMIT = 0.1
+FOLLOWING = 100
+"""Different words after each word of the KenLM binary."""
 
 USES = {
     "classifier": "each process labels 2,000 lines of 20 words",
     "vectors with subwords": "each process looks up 40,000 words, as many more that are not there and are made of "
     "their parts, and the neighbours of one",
+    "KenLM binary": "each process scores 2,000 lines of 20 words",
 }
 
 CHILD = """
@@ -55,6 +64,8 @@ def use(folder, text):
     model = load(folder)
     if hasattr(model, "predict"):
         model.predict(text.splitlines())
+    elif hasattr(model, "perplexity"):
+        model.perplexity(text.splitlines())
     else:
         for word in text.split():
             model[word], model[word + "s"]
@@ -90,6 +101,37 @@ def opening() -> list[Row]:
     return rows
 
 
+def opening_of_kenlm() -> list[Row]:
+    """Open a KenLM binary of a gigabyte in ten processes."""
+    text, file, small = (scratch_folder() / name for name in ("opening.txt", "opening kenlm.bin", "small kenlm.bin"))
+    words = list(_words(WORDS))
+    lines = np.random.default_rng(1).choice(words, (2000, 20))
+    text.write_text("\n".join(" ".join(line) for line in lines), "ascii")
+    say("making a KenLM binary of a gigabyte")
+    write_kenlm(generated_ngrams(words, FOLLOWING), file)
+    write_kenlm(generated_ngrams(words[:1000], 10), small)
+    rows = [_time("KenLM binary", file, file, converted=False), _sharing("KenLM binary", file, small, text)]
+    file.unlink()
+    return rows
+
+
+def generated_ngrams(words: list[str], following: int) -> Log10Ngrams:
+    """Bigrams of random probabilities, ``following`` of them after each word."""
+    vocab = Vocab(["<unk>", "</s>", *words])
+    count = len(vocab) - 2
+
+    def orders() -> Iterator[Spelled]:
+        rng = np.random.default_rng(0)
+        single = np.arange(len(vocab) + 1)[:, None]  # <s> is the last
+        yield 1, single, -rng.random(len(single), np.float32) - 1, -rng.random(len(single), np.float32)
+        first = np.repeat(np.arange(count), following)
+        second = np.sort((first.reshape(-1, following) * 7 + np.arange(following) * 13) % count, axis=1).ravel()
+        pairs = np.stack((first, second), axis=1) + 2
+        yield 2, pairs, -rng.random(len(pairs), np.float32), np.zeros(len(pairs), np.float32)
+
+    return Log10Ngrams(vocab, [len(vocab) + 1, count * following], orders)
+
+
 def _words(count: int) -> Iterator[str]:
     """Make ``count`` different words of letters."""
     for _, letters in zip(range(count), product(ascii_lowercase, repeat=5), strict=False):
@@ -118,11 +160,11 @@ def _small(model: int) -> Path:
     return path
 
 
-def _time(name: str, file: Path, folder: Path) -> Row:
+def _time(name: str, file: Path, folder: Path, *, converted: bool = True) -> Row:
     taken = [seconds(lambda: load(folder), time.perf_counter) for _ in range(PAIRS)]
     middle = statistics.median(taken)
     return Row(
-        f"open a converted .bin of {file.stat().st_size / 1e9:.2f} GB: {name}",
+        f"open a {'converted ' * converted}.bin of {file.stat().st_size / 1e9:.2f} GB: {name}",
         ours=f"{middle:.3f} s",
         bar=f"< {LIMIT} s",
         met=middle < LIMIT,
@@ -146,7 +188,7 @@ def _sharing(name: str, folder: Path, small: Path, text: Path) -> Row:
         for child in children:
             child.kill()
             child.communicate()
-    size = sum(path.stat().st_size for path in folder.iterdir())
+    size = sum(path.stat().st_size for path in (folder.iterdir() if folder.is_dir() else [folder]))
     return Row(
         f"{PROCESSES} processes with one copy of {size / 1e9:.2f} GB: {name}",
         ours=f"{sum(grown) / 1e9:.2f} GB in all",
