@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +11,7 @@ from foreword.cli.options import OutputOptions, examples
 from foreword.errors import ForewordError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from foreword.lessons.claims.proofs import Proof, StoredRun
@@ -33,16 +33,38 @@ FAST = 1.0
 """Seconds that a test may take, when it last ran, to be one of the fast ones."""
 
 
+@dataclass(frozen=True, slots=True)
+class ProofOptions:
+    """Which tests are run; without any, none."""
+
+    fast: Annotated[bool, typer.Option("--fast", help=f"Run the tests that take at most {FAST:.0f} second.")] = False
+    run: Annotated[bool, typer.Option("--run", help="Run all tests of these claims, which may take minutes.")] = False
+    stale: Annotated[
+        bool, typer.Option("--stale", help="Run the tests that are new or have changed since they last ran.")
+    ] = False
+
+    def any(self) -> bool:
+        """Return whether tests are run at all."""
+        return self.fast or self.run or self.stale
+
+    def chosen(
+        self, proofs: Mapping[str, Proof], stored: Mapping[str, StoredRun], old: Collection[str]
+    ) -> dict[str, Proof]:
+        """Return the tests that are run. old: those that are new or have changed."""
+        quick = {test for test, ran in stored.items() if ran.seconds <= FAST}
+        return {
+            test: proof
+            for test, proof in proofs.items()
+            if self.run or (self.stale and test in old) or (self.fast and test in quick)
+        }
+
+
 def claims(
     ids: Annotated[
         list[str] | None, typer.Argument(metavar="ID", help="Describe these claims in full.", show_default=False)
     ] = None,
     *,
-    fast: Annotated[bool, typer.Option("--fast", help=f"Run the tests that take at most {FAST:.0f} second.")] = False,
-    run: Annotated[bool, typer.Option("--run", help="Run all tests of these claims, which may take minutes.")] = False,
-    stale: Annotated[
-        bool, typer.Option("--stale", help="Run the tests that are new or have changed since they last ran.")
-    ] = False,
+    running: ProofOptions,
     write: Annotated[bool, typer.Option("--write", help="Store the measurements, and write docs/CLAIMS.md.")] = False,
     output: OutputOptions,
 ) -> None:
@@ -60,19 +82,14 @@ def claims(
     stored = read_stored()
     new: dict[str, StoredRun] = {}
     faults: list[str] = []
-    if fast or run or stale:
+    if running.any():
         root = needed_checkout()
         proofs = {
             test: proof for test, proof in find_proofs(root).items() if any(claim.id in proof.claims for claim in asked)
         }
         old = outdated(stored, proofs)
-        wanted = {
-            test: proof
-            for test, proof in proofs.items()
-            if run or (stale and test in old) or (fast and test in stored and stored[test].seconds <= FAST)
-        }
-        new = _run(root, wanted, output.quiet)
-        faults = _faults(stored, new, old if run else [], write)
+        new = _run(root, running.chosen(proofs, stored, old), output.quiet)
+        faults = _faults(stored, new, old if running.run else [], write)
     # A test that was skipped, for want of data or of a browser, says nothing against what it measured elsewhere.
     runs = {**stored, **{test: ran for test, ran in new.items() if ran.outcome != "skipped" or test not in stored}}
     if write:

@@ -28,27 +28,32 @@ FormatOfRows: TypeAlias = Annotated[
     typer.Option("--format", help="File format.", show_default="by file name", rich_help_panel=READING),
 ]
 
+RowsFile: TypeAlias = Annotated[
+    str, typer.Argument(metavar="FILE", help="Text, JSONL, Parquet, CSV or TSV; - is standard input.")
+]
+Probabilities: TypeAlias = Annotated[
+    bool, typer.Option("--probabilities", "-p", help="Print the probability after the label.")
+]
+LabelCount: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--k", "-k", min=1, help="Number of labels, the likeliest first.", show_default="1; all in JSON"),
+]
+NamedLabels: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--label", metavar="LABEL", help="Print the probability of this label instead of the best one."),
+]
+
 Ranked: TypeAlias = list[tuple[Any, float]]
 """Labels with their probabilities, the likeliest first."""
 
 
 def predict(
     model: ClassifierFolder,
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="Text, JSONL, Parquet, CSV or TSV; - is standard input.")
-    ] = "-",
+    file: RowsFile = "-",
     *,
-    probabilities: Annotated[
-        bool, typer.Option("--probabilities", "-p", help="Print the probability after the label.")
-    ] = False,
-    k: Annotated[
-        int | None,
-        typer.Option("--k", "-k", min=1, help="Number of labels, the likeliest first.", show_default="1; all in JSON"),
-    ] = None,
-    label: Annotated[
-        list[str] | None,
-        typer.Option("--label", metavar="LABEL", help="Print the probability of this label instead of the best one."),
-    ] = None,
+    probabilities: Probabilities = False,
+    k: LabelCount = None,
+    label: NamedLabels = None,
     text_column: FieldOrColumn = None,
     header: Header = None,
     format: FormatOfRows = None,

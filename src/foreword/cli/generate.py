@@ -73,11 +73,10 @@ def generate(
     loaded: TextLM = load_able(model, "score")
     start = read_prompt() if prompt == "-" else prompt
     if beam is not None:
-        for place, text in enumerate(search(loaded, start, sampling.max_tokens, beam, count)):
-            if output.as_json:
-                write_json({"prompt": start, "text": text, "place": place})
-            else:
-                write_text(f"{start}{text}\n")
+        found = search(loaded, start, sampling.max_tokens, beam, count)
+        for place, text in enumerate(found):
+            facts = {"prompt": start, "text": text, "place": place}
+            write_json(facts) if output.as_json else write_text(f"{start}{text}\n")
         return
     drafts = {} if draft is None else drafting(loaded, draft)
     for number in range(seed, seed + count):

@@ -23,6 +23,7 @@ from foreword.cli.search import IdField
 from foreword.errors import InputError
 
 if TYPE_CHECKING:
+    from foreword.pipeline.compressed import CompressedTextIndex
     from foreword.pipeline.index import TextIndex
 
 BUILD_EXAMPLES = examples(
@@ -47,6 +48,17 @@ SPANS_EXAMPLES = examples(
 )
 
 IndexFolder: TypeAlias = Annotated[str, typer.Argument(metavar="INDEX", help="A saved index.")]
+MemoryOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--memory", parser=memory_size, metavar="SIZE", show_default="no limit",
+        help="Memory limit of sorting; the rest goes to INDEX.checkpoint until the index is saved.",
+    ),
+]  # fmt: skip
+CompressedOption: TypeAlias = Annotated[
+    bool,
+    typer.Option("--compressed", help="Save an FM-index, smaller than the text, that counts but does not find."),
+]
 Words: TypeAlias = Annotated[str, typer.Argument(metavar="WORDS", help="Words, or any text.", show_default=False)]
 
 
@@ -100,20 +112,13 @@ def build(
     *,
     vocabulary: VocabularyOptions,
     id_field: IdField = None,
-    memory: Annotated[
-        int | None,
-        typer.Option("--memory", parser=memory_size, metavar="SIZE", show_default="no limit",
-                     help="Memory limit of sorting; the rest goes to INDEX.checkpoint until the index is saved."),
-    ] = None,
-    compressed: Annotated[
-        bool,
-        typer.Option("--compressed", help="Save an FM-index, smaller than the text, that counts but does not find."),
-    ] = False,
+    memory: MemoryOption = None,
+    compressed: CompressedOption = False,
     overwrite: Overwrite = False,
     threads: Threads = None,
     reading: ReadingOptions,
     output: OutputOptions,
-) -> None:  # fmt: skip
+) -> None:
     """Index a text: sort all its suffixes, so that any sequence of words is counted and found in an instant.
 
     By default a document is a line, and words are separated by white space. With a byte tokenizer any string is found.
@@ -123,34 +128,35 @@ def build(
     from foreword.cli.models import check_output
     from foreword.cli.progress import job
     from foreword.cli.search_reading import named_blocks
-    from foreword.pipeline.compressed import CompressedTextIndex
     from foreword.pipeline.fitting import Output
-    from foreword.pipeline.index import TextIndex
-    from foreword.pipeline.language import word_tokenizer
     from foreword.storage.folder import save
 
     if compressed and id_field is not None:
         raise typer.BadParameter("a compressed index has no names of documents", param_hint="'--id-field'")
     check_output(out, folder=True, kind="compressed-text-index" if compressed else "text-index", overwrite=overwrite)
-    tokenizer = vocabulary.load()
-    if tokenizer is None and not (compressed and vocabulary.min_count is vocabulary.vocab is None):
-        tokenizer = word_tokenizer(None, vocabulary.min_count, vocabulary.vocab)
+    new = _new_index(vocabulary, compressed)
     with job(output, out) as work:
         blocks, names = named_blocks(texts, reading.reading(), id_field, work.meter)
         target = Output(out)
         folder = None if memory is None else target.checkpoint
         options: dict[str, Any] = {"threads": threads, "memory": memory, "folder": folder, "meter": work.meter}
-        if compressed:
-            small = CompressedTextIndex(tokenizer).fit_blocks(blocks, **options)
-            save(small, out)
-            work.facts |= {"tokens": small.index.tokens, "documents": len(small), "bytes": small.index.nbytes}
-            work.summary = "{tokens:,} tokens of {documents:,} documents in {bytes:,} bytes"
-        else:
-            index = TextIndex(tokenizer).fit_blocks(blocks, names, **options)
-            save(index, out)
-            work.facts |= _facts(index)
-            work.summary = SUMMARY
+        index = new.fit_blocks(blocks, **options) if compressed else new.fit_blocks(blocks, names, **options)
+        save(index, out)
+        work.facts |= _compressed_facts(index) if compressed else _facts(index)
+        work.summary = COMPRESSED_SUMMARY if compressed else SUMMARY
         target.discard_checkpoint()
+
+
+def _new_index(vocabulary: VocabularyOptions, compressed: bool) -> Any:
+    """Return an empty index; the tokens of a compressed one are bytes unless the vocabulary says otherwise."""
+    from foreword.pipeline.compressed import CompressedTextIndex
+    from foreword.pipeline.index import TextIndex
+    from foreword.pipeline.language import word_tokenizer
+
+    tokenizer = vocabulary.load()
+    if tokenizer is None and not (compressed and vocabulary.min_count is vocabulary.vocab is None):
+        tokenizer = word_tokenizer(None, vocabulary.min_count, vocabulary.vocab)
+    return (CompressedTextIndex if compressed else TextIndex)(tokenizer)
 
 
 def append(
@@ -176,6 +182,7 @@ def append(
 
 
 SUMMARY = "{tokens:,} tokens of {documents:,} documents, {segments} segments"
+COMPRESSED_SUMMARY = "{tokens:,} tokens of {documents:,} documents in {bytes:,} bytes"
 
 
 def _facts(index: TextIndex) -> dict[str, int]:
@@ -185,6 +192,10 @@ def _facts(index: TextIndex) -> dict[str, int]:
         "segments": len(index.index.segments),
         "vocabulary": len(index.vocab),
     }
+
+
+def _compressed_facts(index: CompressedTextIndex) -> dict[str, int]:
+    return {"tokens": index.index.tokens, "documents": len(index), "bytes": index.index.nbytes}
 
 
 def count(index: IndexFolder, words: Words, *, indexes: IndexOptions, output: OutputOptions) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
@@ -45,6 +46,14 @@ RecordingsArgument: TypeAlias = Annotated[
     list[str], typer.Argument(metavar="RECORDINGS", help=RECORDINGS_HELP, show_default=False)
 ]
 
+Symbols: TypeAlias = Annotated[
+    Literal["word", "character"],
+    typer.Option("--tokens", help="Symbols that the network predicts; words suit a small vocabulary."),
+]
+SampleRate: TypeAlias = Annotated[
+    int, typer.Option("--sample-rate", min=1000, help="Sample rate, in Hz, that recordings are converted to.")
+]
+
 app = command_group("speech", "Train a speech recogniser; transcribe recordings.", TRAIN_EXAMPLES)
 
 
@@ -75,13 +84,8 @@ def train(
     files: RecordingsArgument,
     *,
     out: Out,
-    tokens: Annotated[
-        Literal["word", "character"],
-        typer.Option(help="Symbols that the network predicts; words suit a small vocabulary."),
-    ] = "word",
-    sample_rate: Annotated[
-        int, typer.Option("--sample-rate", min=1000, help="Sample rate, in Hz, that recordings are converted to.")
-    ] = 8000,
+    tokens: Symbols = "word",
+    sample_rate: SampleRate = 8000,
     valid: Annotated[
         str | None, typer.Option(metavar="RECORDINGS", help="Recordings on which the best epoch is chosen.")
     ] = None,
@@ -110,12 +114,8 @@ def train(
     with job(output, out, kind="speech-recogniser") as work:
         recordings = read_all(files, work.meter)
         held_out = None if valid is None else read_all([valid], work.meter)
-        run_network(
-            recogniser.model,
-            lambda run: recogniser.train(recordings, valid=held_out, checkpoint=run),
-            target,
-            work.meter,
-        )
+        steps = partial(recogniser.train, recordings, valid=held_out)
+        run_network(recogniser.model, lambda run: steps(checkpoint=run), target, work.meter)
         save(recogniser, out)
         target.discard_checkpoint()
         work.facts |= sizes_of(recogniser, recordings)

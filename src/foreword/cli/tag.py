@@ -63,7 +63,20 @@ ColumnOption: TypeAlias = Annotated[
         show_default="upos; the last one for spans",
     ),
 ]
+ValidTreebank: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--valid", metavar="FILE", help="Treebank to evaluate the trained tagger on; bilstm keeps the best epoch."
+    ),
+]
 Scheme: TypeAlias = Literal["bio", "iob1", "bioes"]
+SchemeOption: TypeAlias = Annotated[
+    Scheme | None,
+    typer.Option("--scheme", help="Scheme of the predicted span tags, such as names; for features and bilstm."),
+]
+KindOption: TypeAlias = Annotated[
+    str, kind_option("tagger", "features (a linear model of hand-made features), hmm, or bilstm (a network).")
+]
 
 app = command_group("tag", "Train a tagger; tag text.", TRAIN_EXAMPLES)
 
@@ -72,19 +85,11 @@ def train(
     files: Treebanks,
     out: Out,
     *,
-    kind: Annotated[
-        str, kind_option("tagger", "features (a linear model of hand-made features), hmm, or bilstm (a network).")
-    ] = "features",
+    kind: KindOption = "features",
     column: ColumnOption = None,
-    scheme: Annotated[
-        Scheme | None,
-        typer.Option(help="Scheme of the predicted span tags, such as names; for features and bilstm."),
-    ] = None,
+    scheme: SchemeOption = None,
     settings: SetOption = None,
-    valid: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Treebank to evaluate the trained tagger on; bilstm keeps the best epoch."),
-    ] = None,
+    valid: ValidTreebank = None,
     errors: ErrorsOption = "strict",
     overwrite: Overwrite = False,
     resume: Annotated[bool, typer.Option("--resume", help="Resume a training that was stopped, for bilstm.")] = False,
@@ -121,8 +126,12 @@ def train(
         work.summary = "{kind}: {tokens:,} tokens in {sentences:,} sentences, {tags} tags"
         if measures is not None:
             work.facts["valid"] = measures.to_json()
-            spans = f", F1 of spans {measures.spans.micro.f1:.2%}" if measures.spans else ""
-            work.measured = f", accuracy {measures.accuracies.all:.2%} on {valid}{spans}"
+            work.measured = _measured(measures, str(valid))
+
+
+def _measured(measures: TagMeasures, name: str) -> str:
+    spans = f", F1 of spans {measures.spans.micro.f1:.2%}" if measures.spans else ""
+    return f", accuracy {measures.accuracies.all:.2%} on {name}{spans}"
 
 
 def new_tagger(

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 OutputFormat: TypeAlias = Literal["conllu", "conll", "tsv", "text"]
 InputFormat: TypeAlias = Literal["conllu", "conll", "text"]
+RawOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--raw", help="Split running text into sentences and words, as the treebank does.", rich_help_panel=READING
+    ),
+]
 
 PREDICT_EXAMPLES = examples(
     "echo 'Time flies like an arrow .' | foreword tag predict tagger",
@@ -47,12 +53,7 @@ def predict(
         InputFormat | None,
         typer.Option("--input", help="Input format.", show_default="by its lines", rich_help_panel=READING),
     ] = None,
-    raw: Annotated[
-        bool,
-        typer.Option(
-            "--raw", help="Split running text into sentences and words, as the treebank does.", rich_help_panel=READING
-        ),
-    ] = False,
+    raw: RawOption = False,
     errors: ErrorsOption = "strict",
     output: OutputOptions,
 ) -> None:

@@ -51,6 +51,14 @@ app = command_group("translate", "Train a translator; translate text.", TRAIN_EX
 Target: TypeAlias = Annotated[
     str | None, typer.Argument(metavar="[TARGET]", help=TARGET_HELP, show_default="SOURCE is a table of pairs")
 ]
+ValidPairs: TypeAlias = Annotated[
+    tuple[str, str] | None,
+    typer.Option(
+        "--valid",
+        metavar="SOURCE TARGET",
+        help="Validation pairs: the best epoch on them is kept. Name a table of pairs twice.",
+    ),
+]
 PairColumns: TypeAlias = Annotated[
     tuple[int, int],
     typer.Option("--columns", metavar="SOURCE TARGET", help="Columns of a table of pairs, counted from 1."),
@@ -99,14 +107,7 @@ def train(
     ] = "bpe",
     vocab: Annotated[int | None, typer.Option(min=3, help="Vocabulary size.", show_default="8000 for bpe")] = None,
     min_count: MinCount = None,
-    valid: Annotated[
-        tuple[str, str] | None,
-        typer.Option(
-            "--valid",
-            metavar="SOURCE TARGET",
-            help="Validation pairs: the best epoch on them is kept. Name a table of pairs twice.",
-        ),
-    ] = None,
+    valid: ValidPairs = None,
     network: NetworkOptions,
     errors: ErrorsOption = "strict",
     output: OutputOptions,
