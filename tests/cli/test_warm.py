@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from foreword.cli.warming import CHAINS, run_chain
+from foreword.tokens.sentencepiece import SentencePieceTokenizer
 
 MESSAGE = "compiling kernels for this machine"
 TEXT = [
@@ -46,6 +47,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         "".join(json.dumps({"id": at, "text": text}) + "\n" for at, text in enumerate(TEXT))
     )
     (folder / "labels.csv").write_text("label,text\n" + "".join(f'{"cats" in text},"{text}"\n' for text in TEXT))
+    tokenizer = SentencePieceTokenizer(40, coverage=1.0, byte_fallback=False).fit(TEXT)
+    tokenizer.write(folder / "other.model")
     warmed = call(folder, cache, "warm", "--json")
     assert warmed.returncode == 0, warmed.stderr
     assert json.loads(warmed.stdout)["compiled"] > 100
@@ -74,6 +77,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         ["train hmm text.txt -o hmm --set states=8 --set iterations=3", "score hmm text.txt"],
         ["classify train labels.csv -o classifier", "classify predict classifier text.txt"],
         ["classify train labels.csv -o fasttext --kind fasttext", "classify predict fasttext text.txt"],
+        ["train ngram text.txt -o for-kenlm --set order=4", "convert for-kenlm k.arpa",
+         "convert k.arpa k.bin --binary probing", "score k.bin text.txt", "score k.bin rows.jsonl --json",
+         "convert k.arpa t.bin --binary trie", "score t.bin text.txt",
+         "tokenize encode other.model text.txt", "tokenize encode other.model rows.jsonl"],
         ["search index text.txt -o index", "search query index cats"],
         ["train lstm text.txt -o lstm --set epochs=1", "score lstm text.txt", "generate lstm --max-tokens 20"],
         ["compare text.txt --models unigram,bigram,5-gram,hmm --json"],
@@ -92,7 +99,7 @@ def test_a_second_warm_compiles_nothing(run: Run) -> None:
 
 def test_every_command_of_a_chain_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A command that fails is reported, and not taken for one that needs no kernels."""
-    assert run_chain("search") == []
+    assert run_chain("sentencepiece") == run_chain("search") == []
     monkeypatch.setitem(CHAINS, "search", ("search query nowhere cat",))
     [failed] = run_chain("search")
     assert "nowhere" in failed

@@ -31,6 +31,10 @@ CHAINS: dict[str, tuple[str, ...]] = {
         "convert ngram ngram.arpa",
         "score ngram.arpa text.txt",
         "convert ngram.arpa from-arpa",
+        "convert ngram.arpa probing.bin --binary probing",
+        "score probing.bin text.txt",
+        "convert ngram.arpa trie.bin --binary trie",
+        "score trie.bin text.txt",
         "train ngram text.txt -o trie --set order=3 --set prune=[0,0,1] --set layout=trie --set quantize=true",
         "score trie text.txt",
         "train ngram text.txt -o pairs --set order=2 --set smoothing=witten-bell",
@@ -99,6 +103,7 @@ CHAINS: dict[str, tuple[str, ...]] = {
         "search query index 'cat house' --explain",
         "cloud text.txt -o cloud.svg",
     ),
+    "sentencepiece": ("tokenize encode pieces.model text.txt",),
     "taggers": (
         "tag train tree.conllu -o hmm --kind hmm",
         "tag predict hmm text.txt",
@@ -224,9 +229,35 @@ def write_sample(lines: int = 120) -> None:
     }
     for name, rows in files.items():
         Path(name).write_text("\n".join(rows) + "\n", encoding="utf-8")
+    _write_pieces("pieces.model")
     with wave.open("said.wav", "wb") as sound:
         sound.setparams((1, 2, 8000, 0, "NONE", ""))
         sound.writeframes(random.randbytes(8000))
+
+
+def _write_pieces(path: str) -> None:
+    """Write a sentencepiece model with a character map, by hand: training one would compile what few commands need."""
+    import numpy as np
+
+    from foreword.tokens.kernels_normalise import UNUSED_UNIT
+    from foreword.tokens.sentencepiece_file import (
+        CONTROL,
+        NORMAL,
+        UNKNOWN_PIECE,
+        Normalisation,
+        PieceModel,
+        write_model,
+    )
+
+    units = np.full(256, UNUSED_UNIT, "<u4")  # a trie of one key, the tab, which becomes a blank: `character_map.py`
+    units[0], units[16 ^ 9], units[16 ^ 9 ^ 1] = 16 << 10, 9 | 1 << 8 | 1 << 10, 1 << 31
+    map_ = np.array([units.nbytes], "<u4").tobytes() + units.tobytes() + b" \0"
+    roles = {"<unk>": UNKNOWN_PIECE, "<s>": CONTROL, "</s>": CONTROL}
+    pieces = [*roles, *(f"▁{word}" for word in WORDS), "▁", *sorted(set("".join(WORDS)))]
+    pieces = list(dict.fromkeys(pieces))
+    types = np.array([roles.get(piece, NORMAL) for piece in pieces], np.uint8)
+    scores = -np.arange(len(pieces), dtype=np.float32)
+    write_model(PieceModel(tuple(pieces), scores, types, normalisation=Normalisation(map_)), path)
 
 
 def _treebank_sentence(words: list[str]) -> str:
