@@ -32,7 +32,7 @@ def test_one_claim_in_full(foreword: Foreword, wide: None) -> None:
     assert "3.7e-31" in told
     assert "does not reproduce: " in told
     assert "tests/claims/test_recurrent_claims.py::test_r13_what_the_printed_experiment_really_gives" in told
-    assert "docs/recurrent.md; 2026-" in foreword("claims", "L10", "--quiet").stdout
+    assert "docs/results/recurrent.json; 2026-" in foreword("claims", "L10", "--quiet").stdout
 
 
 def test_json(foreword: Foreword) -> None:
