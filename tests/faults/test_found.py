@@ -460,7 +460,7 @@ def test_an_index_whose_parts_do_not_fit_is_one_line(place: Path) -> None:
             ask(load(place / name))
 
 
-@pytest.mark.parametrize("alpha", [{}, "", [], -1])
+@pytest.mark.parametrize("alpha", [{}, "", [], -1, 10**400])
 def test_priors_of_topics_are_numbers(place: Path, alpha: Any) -> None:
     model = foreword.LDA(2, iterations=2).fit(foreword.BagOfWords().fit_transform(TEXTS))
     with pytest.raises(InputError, match="alpha"):
@@ -472,6 +472,15 @@ def test_scores_of_pieces_are_one_number_each(place: Path) -> None:
     saved.arrays["scores"] = saved.arrays["scores"].reshape(-1, 1)
     saved.write(place / "changed")
     with pytest.raises(InputError, match="one number for each piece"):
+        load(place / "changed")
+
+
+def test_steps_of_a_normalisation_are_true_or_false(place: Path) -> None:
+    """A kernel would be compiled for the text that stood there, and fail."""
+    saved = Saved.of(SentencePieceTokenizer.from_model(piece_model("unigram")), place / "model")
+    saved.facts["settings"]["normalisation"]["escape"] = "x"
+    saved.write(place / "changed")
+    with pytest.raises(InputError, match="neither true nor false"):
         load(place / "changed")
 
 

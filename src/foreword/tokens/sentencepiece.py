@@ -325,7 +325,7 @@ class SentencePieceTokenizer(ShownInNotebook, EncoderPool["_WordEncoder"]):
             raise InputError("a sentencepiece tokenizer needs its vocabulary")
         arrays = parts.arrays
         how, names = settings["normalisation"], settings["names"]
-        if not all(isinstance(value, bool | str) for value in how.values()):
+        if not all(isinstance(value, str if name == "name" else bool) for name, value in how.items()):
             raise InputError("a setting of the normalisation is neither true nor false")
         if not all(isinstance(value, str) for value in names.values()):
             raise InputError("a name of a special piece is not a text")
