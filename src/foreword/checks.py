@@ -107,7 +107,7 @@ def check_number(
     kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
     if isinstance(value, bool) or not isinstance(value, kinds):
         raise SettingError(f"{name} is {value!r}: expected a {'whole ' if whole else ''}number")
-    if not whole and abs(value) > sys.float_info.max:  # type: ignore[arg-type]  # a whole number, of hundreds of digits
+    if not whole and isinstance(value, int) and abs(value) > sys.float_info.max:
         raise SettingError(f"{name} is too large: expected a number below {sys.float_info.max:.3g}")
     if not (least <= value <= most and value < below and (above is None or value > above)):
         lower = f"at least {least:g}" if above is None else f"more than {above:g}"
