@@ -85,7 +85,7 @@ def _measured(options: argparse.Namespace, stored: dict[str, Any], folder: Path)
             seed = old.get(work.name, {}).get("tried", 0)
             yield "power cuts", _added(asdict(cut_power(work, share, folder / "power", seed)), old)
     caused: dict[str, Callable[[Path], Iterator[Any]]] = {
-        "disk": disk_faults, "large": large_inputs, "ray": partial(ray_faults, times=options.losses),
+        "disk": disk_faults, "large": large_inputs, "ray": partial(ray_faults, times=options.losses, only=options.work),
         "serve": partial(crowd, clients=options.clients, seconds=options.seconds),
     }  # fmt: skip
     for part, faults in caused.items():
@@ -240,7 +240,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--losses", type=int, default=6, metavar="N", help="of each thing in each command on Ray (6)")
     parser.add_argument("--clients", type=int, default=CLIENTS, metavar="N", help=f"of a server ({CLIENTS:,})")
     parser.add_argument("--seconds", type=float, default=SECONDS, metavar="N", help=f"that they stay ({SECONDS:.0f})")
-    parser.add_argument("--work", action="append", default=[], metavar="NAME", help="kill or cut only this work")
+    parser.add_argument(
+        "--work", action="append", default=[], metavar="NAME", help="kill, cut or lose something in only this work"
+    )
     parser.add_argument(
         "--reader", action="append", default=[], metavar="NAME", help="fuzz only this one; may be given several times"
     )
