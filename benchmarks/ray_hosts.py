@@ -22,8 +22,9 @@ STORE = 80 << 20
 
 SWITCH, CARD = "foreword-switch", "eth0"
 PORT = 6379
-AGENTS = (b"DashboardAgent", b"RuntimeEnvAgent")
-"""Processes of a node that look like workers. Ray gives up the whole node when it loses one of them."""
+AGENTS = (b"DashboardAgent", b"RuntimeEnvAgent", b"TrainController")
+"""Processes that look like workers. Ray gives up the whole node when it loses one of the first two, and the training
+with the third."""
 
 PATIENCE = 60.0
 """Seconds within which a node must have started."""

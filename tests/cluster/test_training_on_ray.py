@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tests.cli.conftest import Foreword
 from tests.unit.training.test_together import in_threads
 
-from foreword.errors import SettingError
+from foreword.errors import ForewordError, SettingError
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
 
@@ -69,21 +69,21 @@ def test_one_worker_is_the_plain_run(foreword: Foreword, tmp_path: Path) -> None
 
 
 class Killer(threading.Thread):
-    """Kills a worker of a training run once something has been kept of it."""
+    """Kills a worker of a training run, or another actor of it, once something has been kept of the run."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, actor: bytes = b"RayTrainWorker") -> None:
         super().__init__(daemon=True)
-        self.folder, self.killed, self.ended = folder, 0, False
+        self.folder, self.actor, self.killed, self.ended = folder, actor, 0, False
 
     def run(self) -> None:
         while not self.killed and not self.ended:
             if any(self.folder.glob("run/checkpoint_*/*")):
                 for process in Path("/proc").glob("[0-9]*"):
                     try:
-                        is_worker = process.joinpath("cmdline").read_bytes().startswith(b"ray::RayTrainWorker")
+                        is_meant = process.joinpath("cmdline").read_bytes().startswith(b"ray::" + self.actor)
                     except OSError:
                         continue
-                    if is_worker and not self.killed:
+                    if is_meant and not self.killed:
                         self.killed = int(process.name)
                         os.kill(self.killed, 9)
             time.sleep(0.01)
@@ -127,3 +127,17 @@ def test_what_cannot_be_shared_is_refused_at_once(corpus: Corpus, tmp_path: Path
     assert not (tmp_path / "run").exists()
     done = foreword("train", "gru", tmp_path / "file", "-o", tmp_path / "m", "--workers", 2)
     assert done.exit_code == 2
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_run_whose_controller_is_killed_ends_in_a_line_that_says_how_to_resume(
+    corpus: Corpus, tmp_path: Path
+) -> None:
+    """Ray does not restart this actor. The last test of the file, because Ray's coordinator may wait for it."""
+    killer = Killer(tmp_path / "run", b"TrainController")
+    killer.start()
+    with pytest.raises(ForewordError, match=r"Ray failed to train: .* \(--resume continues from the last checkpoint"):
+        fit_on_ray(new(epochs=300), corpus, folder=tmp_path / "run", workers=2, every=0.0)
+    killer.ended = True
+    killer.join()
+    assert killer.killed

@@ -83,6 +83,8 @@ def fit_on_ray(
         with _progress_reported(where, meter):
             try:
                 result = trainer.fit()
+            except ray.exceptions.RayActorError as error:  # the actor that controls the workers is not restarted
+                raise ForewordError(f"{_reason(error)} (--resume continues from the last checkpoint)") from error
             except Exception as error:
                 raise ForewordError(_reason(error)) from error
         assert result.checkpoint is not None  # every run ends in one
