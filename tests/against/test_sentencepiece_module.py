@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given, reject, settings
 from hypothesis import strategies as st
 
 import foreword
@@ -90,7 +90,7 @@ def test_constructor_options_are_those_of_sentencepiece() -> None:
             module.SentencePieceProcessor(model_proto=model).encode("a", return_type="nope")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=st.one_of(any_text, likely_text), kind=st.sampled_from(sorted(KINDS)))
 @example("  the ☃x ﬁ  e\u0301 ", "bytes")
 @example("  the ☃x ﬁ  e\u0301 ", "suffix")
@@ -99,12 +99,16 @@ def test_offsets_are_those_of_sentencepiece(text: str, kind: str) -> None:
     mine, theirs = (module.SentencePieceProcessor(model_proto=trained(kind)) for module in (ours, peer))
     assert mine.normalize(text, with_offsets=True) == theirs.normalize(text, with_offsets=True)
     assert mine.normalize([text, "a"]) == theirs.normalize([text, "a"])
-    assert mine.encode_as_offset_mapping(text) == theirs.encode_as_offset_mapping(text)
+    try:
+        expected = theirs.encode_as_offset_mapping(text)
+    except RuntimeError:  # an internal error of its own, where ☃ is a symbol of a BPE model
+        reject()
+    assert mine.encode_as_offset_mapping(text) == expected
     how = {"return_type": "offset_mapping", "return_bytes": True}
     assert mine.encode([text], **how) == theirs.encode([text], **how)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=likely_text.map(lambda text: text[:24]), alpha=st.floats(0.05, 2.0))
 def test_the_entropy_is_that_of_sentencepiece(text: str, alpha: float) -> None:
     mine, theirs = (module.SentencePieceProcessor(model_proto=trained("unigram")) for module in (ours, peer))
@@ -159,7 +163,7 @@ def test_models_are_opened_in_every_way(tmp_path: Path) -> None:
         ours.SentencePieceProcessor().encode("x")
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=likely_text.map(lambda text: text[:24]))
 def test_the_best_ways_have_the_same_scores(text: str) -> None:
     """Ties may come in another order, so the sums of the scores are compared."""

@@ -62,7 +62,7 @@ def test_names_that_stand_for_nothing(library: Path, monkeypatch: pytest.MonkeyP
     for name, kind, said in (
         ("ptb:tset", SettingError, "no split 'tset'"),
         ("embedded:all", SettingError, "no split 'all' in the embedded text"),
-        ("conll2000:train", SettingError, "no running text"),
+        ("conll2000:train", SettingError, "is not running text"),
         ("ptbb", InputError, r"no such file: ptbb; did you mean the data set ptb\\?"),
         ("ptbb:test", InputError, r"did you mean the data set ptb:test\\?"),
         ("embeded", InputError, r"did you mean the data set embedded\\?"),

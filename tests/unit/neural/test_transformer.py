@@ -114,5 +114,5 @@ def test_it_learns_a_text_that_repeats_itself() -> None:
 
 
 def test_heads_must_share_the_units() -> None:
-    with pytest.raises(SettingError, match="8, which 3 heads"):
+    with pytest.raises(SettingError, match="8 hidden units cannot be shared evenly by 3 heads"):
         TransformerLM(8, 1, 3).fit(CORPUS)
