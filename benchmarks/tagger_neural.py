@@ -12,8 +12,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_se
 
 from benchmarks.measure import PAIRS, interleaved, one_core
 from benchmarks.report import Row, compared
+from foreword.nn.weights import PARTS
 from foreword.tag.bilstm import BiLSTMTagger
-from foreword.tag.bilstm_network import PARTS
 from foreword.tag.conll import read_conll
 from foreword.text.datasets import find
 

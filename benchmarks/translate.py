@@ -15,11 +15,11 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_se
 
 from benchmarks.measure import PAIRS, interleaved, one_core
 from benchmarks.report import Row, compared
+from foreword.nn.weights import PARTS
 from foreword.pipeline.translator import TextTranslator, read_pairs
 from foreword.text.datasets import find
 from foreword.tokens.bpe import BPETokenizer
 from foreword.tokens.corpus import Corpus
-from foreword.translate.network import PARTS
 from foreword.translate.pairs import documents_of
 from foreword.translate.seq2seq import Seq2Seq
 
