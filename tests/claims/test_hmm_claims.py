@@ -76,7 +76,7 @@ def test_h01_every_row_sums_to_one_given_and_learnt(dtype: Any) -> None:
         assert model.emission_.shape == (STATES, len(VOCAB))
         for table in (model.start_, model.transition_, model.emission_):
             assert_allclose(table.sum(axis=-1), 1, rtol=1e-12 if dtype == "float64" else 1e-6)
-    with pytest.raises(SettingError, match="no distribution"):
+    with pytest.raises(SettingError, match="not a distribution"):
         HMM.from_parameters([0.5, 0.4], np.eye(2), np.full((2, 3), 1 / 3), VOCAB)
 
 
