@@ -26,8 +26,8 @@ AGENTS = (b"DashboardAgent", b"RuntimeEnvAgent", b"TrainController")
 """Processes that look like workers. Ray gives up the whole node when it loses one of the first two, and the training
 with the third."""
 
-PATIENCE = 60.0
-"""Seconds within which a node must have started."""
+PATIENCE, STARTS = 60.0, 3
+"""Seconds within which a node must have started, and how often that is tried: Ray may give up on a busy machine."""
 
 QUICKLY = {
     "RAY_USAGE_STATS_ENABLED": "0", "RAY_health_check_initial_delay_ms": "0", "RAY_health_check_period_ms": "1000",
@@ -55,8 +55,6 @@ class Host:
 
     def join(self, head: Host) -> None:
         """Start a node of the cluster of ``head``, which may be this host."""
-        self.kill()
-        shutil.rmtree(self.folder, ignore_errors=True)
         _ip("-n", self.name, "link", "set", CARD, "up")
         self.is_cut_off = False
         role = ["--head", f"--port={PORT}", "--include-dashboard=false"]
@@ -65,9 +63,12 @@ class Host:
             f"--object-store-memory={STORE}", f"--temp-dir={self.folder}", "--disable-usage-stats",
             *(role if head is self else [f"--address={head.address}:{PORT}"]),
         ]  # fmt: skip
-        status = self.begin(words, subprocess.DEVNULL).wait(PATIENCE)
-        if status:
-            raise RuntimeError(f"ray start on {self.name} ended with status {status}")
+        for _ in range(STARTS):
+            self.kill()
+            shutil.rmtree(self.folder, ignore_errors=True)
+            if not self.begin(words, subprocess.DEVNULL).wait(PATIENCE):
+                return
+        raise RuntimeError(f"ray start on {self.name} failed {STARTS} times")
 
     def has_node(self) -> bool:
         """Return whether a node of a cluster runs here."""
