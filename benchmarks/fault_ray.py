@@ -81,7 +81,6 @@ def _jobs(folder: Path) -> Iterator[Job]:
     for number in range(12):
         (folder / "web" / f"{number}.txt").write_text("".join(f"{text}\n" for text in texts(4000)))
     (folder / "small.txt").write_text("".join(f"{text}\n" for text in texts(150)))
-    _write_long_text(folder / "long.txt")
     web, small, long, lm = (str(folder / name) for name in ("web", "small.txt", "long.txt", "lm"))
     subprocess.run(
         [sys.executable, "-m", "foreword", "train", "ngram", small, "-o", lm], check=True, capture_output=True
@@ -90,6 +89,7 @@ def _jobs(folder: Path) -> Iterator[Job]:
     yield Job("filter", ["filter", lm, web, "--keep-percentile", "50"])
     yield Job("counting", ["train", "ngram", web, "--overwrite", "-o"])
     yield Job("training", ["train", "gru", small, *sizes, "--device", "cpu", "--threads", "1", "--resume", "-o"])
+    _write_long_text(folder / "long.txt")
     yield Job("counting much", ["train", "ngram", long, "--overwrite", "-o"], spills=True)
 
 
