@@ -1,12 +1,13 @@
 """A trained neural model plain, with a neural cache and by dynamic evaluation: three numbers, never mixed.
 
     python recipes/awd_lstm.py --data FOLDER --epochs 320 --save MODEL
-    python recipes/adaptation.py --data FOLDER --model MODEL
+    python recipes/adaptation.py --data FOLDER --model MODEL           any neural language model of this text
     python recipes/adaptation.py --data FOLDER --model MODEL --words 20000        valid cut short for choosing
 
 The first row adapts to nothing. The others listen to the text they are scored on: the cache looks back at it, dynamic
 evaluation learns from it. The train split says how far dynamic evaluation may move each weight; the valid split chooses
-every setting; the test split is then scored once each way, from its first word to its last.
+every setting; the test split is then scored once each way, from its first word to its last. With ``--out`` the rows go
+to a file, docs/results/adaptation.json, as they come; ``--title`` says there how the model was trained.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import json
 import math
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,11 +25,17 @@ from typing import Any
 import torch
 from awd_lstm import corpora, talk
 
+from foreword.lessons.claims.results import provenance, stored_rows, write_result
 from foreword.mix.neural_cache import NeuralCache
 from foreword.neural.dynamic import DynamicEvaluation
 from foreword.neural.model import NeuralLM
 from foreword.storage.folder import load
 from foreword.tokens.corpus import Corpus
+
+MEASURE = (
+    "perplexity of the whole text, the state carried; adapted to the text that is scored by a cache or by learning, so "
+    "not comparable with rows of other tables; every setting chosen on valid"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +49,17 @@ class Row:
     test: float
 
 
-def rows(model: NeuralLM, data: dict[str, Corpus], words: int) -> list[Row]:
+def rows(model: NeuralLM, data: dict[str, Corpus], words: int) -> Iterator[Row]:
     few = Corpus.from_ids([data["valid"].ids[: words - 1]], model.vocab)
-    found = [measured("plain", model, "", data, time.perf_counter())]
+    yield measured("plain", model, "", data, time.perf_counter())
     began = time.perf_counter()
     cache = NeuralCache.tuned(model, data["valid"])
     told = f"size {cache.size}, theta {cache.theta:g}, weight {cache.weight:.3f}"
-    found.append(measured("neural cache", cache, told, data, began))
+    yield measured("neural cache", cache, told, data, began)
     began = time.perf_counter()
     dynamic = DynamicEvaluation(model).measure_gradients(data["train"]).tune(few)
     told = f"rate {dynamic.rate:.3g}, decay {dynamic.decay:g}, steps {dynamic.steps}"
-    found.append(measured("dynamic evaluation", dynamic, told, data, began))
-    return found
+    yield measured("dynamic evaluation", dynamic, told, data, began)
 
 
 def measured(way: str, model: Any, settings: str, data: dict[str, Corpus], began: float) -> Row:
@@ -67,13 +74,21 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="the folder that the model was trained on")
     parser.add_argument("--model", type=Path, required=True, help="what --save wrote")
     parser.add_argument("--words", type=int, default=1 << 62, help="of valid, for choosing rate and decay")
+    parser.add_argument("--title", default="", help="how the model was trained, for --out")
+    parser.add_argument("--out", type=Path, help="a file of results; rows are added to it")
+    parser.add_argument("--commit", help="of the code, where this is no checkout")
     parser.add_argument("--json", action="store_true", help="the table for machines")
     given = parser.parse_args()
     model, data = load(given.model), corpora(given.data)
     if not isinstance(model, NeuralLM) or model.vocab != data["train"].vocab:
         parser.error(f"{given.model} is no neural model of this text's vocabulary")
     torch.backends.cuda.matmul.allow_tf32 = False
-    found = rows(model, data, given.words)
+    found: list[Row] = []
+    for row in rows(model, data, given.words):
+        found.append(row)
+        if given.out is not None:
+            facts = {"model": given.title, **provenance(0, row.seconds, commit=given.commit), **asdict(row)}
+            write_result(given.out, {"measure": MEASURE, "rows": [*stored_rows(given.out), facts]})
     if given.json:
         sys.stdout.write(json.dumps([asdict(row) for row in found]) + "\n")
         return

@@ -46,6 +46,8 @@ TINY: dict[str, Any] = {"units": 64, "words": 64, "epochs": 2, "batch": 1000}
 PIECES = 4000
 """Few, since the pairs are few."""
 SMALL_PIECES = 3000
+TRIED = ("units", "words", "encoder", "layers", "dropout", "epochs", "batch")
+"""Settings that may be given."""
 SMALL_SEARCHES = ("greedy", "beam 5, GNMT", "beam 5, GNMT, coverage")
 EXAMPLE = "I have read the book."
 """Dutch puts the second verb last (Ik heb het boek gelezen): the whole sentence must be read before it is written."""
@@ -59,13 +61,14 @@ def run(row: str, given: argparse.Namespace) -> dict[str, Any]:
     """Train one row, translate both parts with every search, and measure."""
     parts = [read_table_of_pairs(given.data / f"{part}.tsv.xz") for part in ("train", "valid", "test")]
     settings = {**SETTINGS, "seconds": given.seconds, "seed": given.seed, **ROWS[row]}
+    settings |= {name: value for name in TRIED if (value := getattr(given, name)) is not None}
     if given.small:
         settings |= SMALL | ({"encoder": 256} if "encoder" in settings else {})
     if given.tiny:
         settings |= TINY | ({"encoder": 64} if "encoder" in settings else {})
         parts = [first(part, size) for part, size in zip(parts, (400, 20, 20), strict=True)]
     train, valid, test = parts
-    pieces = 1000 if given.tiny else SMALL_PIECES if given.small else PIECES
+    pieces = 1000 if given.tiny else SMALL_PIECES if given.small else given.pieces
     tokenizer = BPETokenizer(pieces, prefix_space=True).fit([*train[0], *train[1]])
     translator = TextTranslator(tokenizer, tokenizer, Seq2Seq(**settings))
     checkpoint = None if given.out is None else Checkpoint(given.out / f"{row}.checkpoint", every=30.0)
@@ -75,7 +78,12 @@ def run(row: str, given: argparse.Namespace) -> dict[str, Any]:
     on_valid, on_test = searched(translator, valid, names), searched(translator, test, names)
     chosen = best_search(on_valid)
     said = translator.translate(test[0], **SEARCHES[chosen])
-    facts = {"row": row, **provenance(given.seed, seconds, commit=given.commit), "pairs": len(train[0])}
+    facts = {
+        "row": row,
+        **provenance(given.seed, seconds, commit=given.commit),
+        "pairs": len(train[0]),
+        "pieces": pieces,
+    }
     if given.together > 1:
         facts["runs_at_once"] = given.together
     facts |= {"parameters": translator.model.parameter_count, "settings": translator.model.settings(), "chosen": chosen}
@@ -100,6 +108,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="a folder: rows, models, checkpoints and the attention map")
     parser.add_argument("--rows", default=",".join(ROWS), help=f"some of {', '.join(ROWS)}, with commas between")
     parser.add_argument("--seconds", type=float, default=150.0, help="of training, for each row")
+    parser.add_argument("--pieces", type=int, default=PIECES, help=f"of the BPE ({PIECES})")
+    for name in TRIED:
+        parser.add_argument(f"--{name}", type=float if name == "dropout" else int, help=f"{name} of the network")
     parser.add_argument("--together", type=int, default=1, metavar="N", help="so many runs share the GPU: is recorded")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--commit", help="of the code, where this is no checkout")

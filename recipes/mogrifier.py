@@ -1,25 +1,30 @@
-"""The Mogrifier LSTM on the Penn Treebank: a run on one GPU, and docs/results/mogrifier.json from it.
+"""The Mogrifier LSTM on the Penn Treebank, WikiText-2 or characters: a run on one GPU, and docs/results/mogrifier.json.
 
     python recipes/mogrifier.py --data FOLDER --seconds 915 --marks 300,450      one run, measured on its way
     python recipes/mogrifier.py --data FOLDER --seconds 150 --rounds 0           the plain LSTM by the same recipe
+    python recipes/mogrifier.py --data FOLDER --updates 15000 --without capped   one ingredient switched off, valid only
+    python recipes/mogrifier.py --text wikitext-2 --data FOLDER --seconds 600
+    python recipes/mogrifier.py --text characters --data FOLDER --seconds 300    letters of enwiki2014, as in text8
 
 Validation text chooses everything: weights, averages, the softmax's temperature, and for Monte Carlo dropout the scale
 of its rates. The test text is read once per row, from its first word to its last at batch 1 in float32; Monte Carlo
-samples are rows of a batch, in float16. Seconds count from the first update and include validation; compiling the
-kernels, which happens once per machine, comes before. A run may pause into ``--checkpoint`` and continue there. Rows of
-another machine's file are added by ``--take FILE``.
+samples are rows of a batch, in float16, and so are valid and test of characters, five million each. Seconds count from
+the first update and include validation; compiling the kernels, which happens once per machine, comes before. A run may
+pause into ``--checkpoint`` and continue there. Rows of another machine's file are added by ``--take FILE``.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import lzma
 import math
 import os
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 from awd_lstm import corpora, talk
 from torch import Tensor
@@ -31,6 +36,7 @@ from foreword.nn.dropout import Dropout
 from foreword.storage.checkpoint import Checkpoint
 from foreword.storage.folder import save
 from foreword.tokens.corpus import Corpus
+from foreword.tokens.vocab import Vocab
 from foreword.training.settings import Training
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results" / "mogrifier.json"
@@ -39,8 +45,53 @@ MEASURE = (
     "temperature chosen on valid; mc: mean of dropout samples in float16, scale and temperature chosen on valid with 64"
 )
 
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """What a text's model differs in from the Penn Treebank's, which its authors tuned. mc: samples of dropout."""
+
+    dropout: Dropout
+    training: Training = RECIPE
+    units: int = 896
+    mc: int = 192
+
+
+PTB = Mogrifier.DROPOUT
+TEXTS = {
+    "ptb": Text(PTB),
+    "wikitext-2": Text(
+        replace(PTB, input=0.65, between=0.25, output=0.65, state=0.35),
+        replace(RECIPE, l2=1.6e-6, evaluate_every=6),
+    ),
+    "characters": Text(
+        replace(PTB, input=0.0, between=0.15, output=0.15, state=0.15),
+        replace(RECIPE, batch=128, steps=140, rate=1.5e-3, l2=0.0, last_rate=0.05, evaluate_every=1),
+        units=1280,
+        mc=0,
+    ),
+}
+"""Of WikiText-2, twice as long, L2 is half and dropout a little less; neither that nor the characters' was tuned."""
+
+WITHOUT: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "rounds": {"rounds": 0},
+    "low rank": {"rank": 0},
+    "capped": {"capped": False},
+    "summed": {"summed": False},
+    "fresh": {"dropout": replace(PTB, fresh=False)},
+    "state": {"dropout": replace(PTB, state=0.0)},
+    "beta1": {"training": {"beta1": 0.9}},
+    "l2": {"training": {"l2": 0.0}},
+    "reset": {"training": {"reset": 0.0}},
+    "averages": {"training": {"averages": ()}},
+}
+"""Ingredients, and what the model has instead of each."""
+
 TWIN = Dropout(words=0.0, input=0.628, between=0.307, output=0.69, recurrent=0.0, state=0.369, fresh=True)
 """Rates of the plain LSTM, tuned by the same authors."""
+
+FOLDERS = {"characters": "enwiki2014"}
+"""Folders of the data that are not called as their text."""
 
 SCALES, MC_TEMPERATURES = (0.6, 0.75), (1.0, 1.02, 1.04, 1.06, 1.08, 1.1, 1.12, 1.14)
 
@@ -53,8 +104,9 @@ class Row:
     epochs: float
     temperature: float
     valid: float
-    test: float
-    test_at_1: float
+    valid_at_1: float
+    test: float | None = None
+    test_at_1: float | None = None
     mc_valid: float | None = None
     mc_test: float | None = None
     mc_scale: float | None = None
@@ -71,10 +123,42 @@ class Mark:
     temperature: float
 
 
-def settings(seconds: float, hold: float, *, plain: bool) -> Training:
-    """Return the recipe for a run of ``seconds``; its rate falls to 0.3 of itself after ``hold`` of them."""
-    training = replace(RECIPE, epochs=100_000, seconds=seconds, schedule="cosine", hold=hold, last_rate=0.3)
-    return replace(training, rate=3e-3, l2=3.558e-6) if plain else training
+def settings(given: argparse.Namespace, words: int) -> Training:
+    """Return the recipe for a run of so many seconds or updates; its rate falls after ``hold`` of them."""
+    training = TEXTS[given.text].training
+    if given.text != "characters":
+        training = replace(training, last_rate=0.3)
+    training = replace(training, schedule="cosine", hold=given.hold, **WITHOUT[given.without].get("training", {}))
+    if given.rounds == 0:
+        training = replace(training, rate=3e-3, l2=3.558e-6)
+    if not given.updates:
+        return replace(training, epochs=100_000, seconds=given.seconds)
+    epochs = max(1, round(given.updates * training.batch * training.steps / words))
+    return replace(training, epochs=epochs, evaluate_every=min(training.evaluate_every, epochs))
+
+
+def build(given: argparse.Namespace, words: int) -> Mogrifier:
+    """Return the model of a text, without an ingredient or with all."""
+    text, changed = TEXTS[given.text], {**WITHOUT[given.without]}
+    training, units = settings(given, words), given.units or text.units
+    changed.pop("training", None)
+    dropout = changed.pop("dropout", TWIN if given.rounds == 0 else text.dropout)
+    shape = {"rounds": given.rounds, "rank": given.rank} | changed
+    return Mogrifier(units, 2, **shape, dropout=dropout, training=training, seed=given.seed)
+
+
+def letters(folder: Path) -> dict[str, Corpus]:
+    """Return the letters a to z and spaces of a text, digits spelled out, as text8 has them: 90, 5 and 5 %."""
+    raw = lzma.decompress((folder / "enwiki2014.part1.txt.xz").read_bytes()).lower()
+    for digit, name in enumerate(b"zero one two three four five six seven eight nine".split()):
+        raw = raw.replace(b"%d" % digit, b" " + name + b" ")
+    kept = np.frombuffer(raw, np.uint8)
+    kept = np.where((kept >= ord("a")) & (kept <= ord("z")), kept - ord("a") + 1, 0)
+    kept = kept[np.append(True, (kept[1:] > 0) | (kept[:-1] > 0))]  # no two spaces in a row
+    vocab = Vocab([" ", *map(chr, range(ord("a"), ord("z") + 1)), "<unk>", "</s>"])
+    first, second = int(0.9 * len(kept)), int(0.95 * len(kept))
+    parts = {"train": kept[:first], "valid": kept[first:second], "test": kept[second:]}
+    return {split: Corpus.from_ids([part], vocab) for split, part in parts.items()}
 
 
 def compile_kernels(model: Mogrifier, data: dict[str, Corpus]) -> None:
@@ -117,23 +201,28 @@ def train(model: Mogrifier, data: dict[str, Corpus], given: argparse.Namespace) 
 
 
 def perplexities(
-    model: Mogrifier, mark: Mark, corpus: Corpus, temperatures: tuple[float, ...], precision: str = "float32"
+    model: Mogrifier, mark: Mark, corpus: Corpus, temperatures: tuple[float, ...], precision: str, rows: int = 1
 ) -> list[float]:
-    """Return the perplexity of one long document at each temperature, batch 1."""
+    """Return the perplexity of one long document at each temperature; each of its rows begins with an empty state."""
     network, device = model.network(model.vocab), mark.weights.device
-    reader = RowReader(network, device, rows=1, temperatures=temperatures, precision=precision)
+    reader = RowReader(network, device, rows=rows, temperatures=temperatures, precision=precision)
     reader.use(mark.weights)
-    words = torch.tensor([model.vocab.end, *corpus.ids.tolist()], device=mark.weights.device)
-    return reader.losses(words[:, None]).double().mean((1, 2)).exp().tolist()
+    ids = torch.from_numpy(np.append(model.vocab.end, corpus.ids).astype(np.int64)).to(device)
+    length = (len(ids) - 1) // rows
+    at = torch.arange(length + 1, device=device)[:, None] + torch.arange(rows, device=device) * length
+    return reader.losses(ids[at]).double().mean((1, 2)).exp().tolist()
 
 
-def measured(model: Mogrifier, mark: Mark, data: dict[str, Corpus], samples: int) -> Row:
-    """Measure one mark on the validation and test texts."""
+def measured(model: Mogrifier, mark: Mark, data: dict[str, Corpus], samples: int, given: argparse.Namespace) -> Row:
+    """Measure one mark on the validation text and, where no ingredient is switched off, on the test text."""
     half = "float32" if mark.weights.device.type == "cpu" else "float16"
-    valid = perplexities(model, mark, data["valid"], TEMPERATURES, half)
+    rows, exact = (64, half) if given.text == "characters" else (1, "float32")
+    valid = perplexities(model, mark, data["valid"], TEMPERATURES, half, rows)
     best = valid.index(min(valid))
-    at_1, test = perplexities(model, mark, data["test"], (1.0, TEMPERATURES[best]))
-    row = Row(mark.seconds, mark.epochs, TEMPERATURES[best], valid[best], test, at_1)
+    row = Row(mark.seconds, mark.epochs, TEMPERATURES[best], valid[best], valid[TEMPERATURES.index(1.0)])
+    if not given.updates:
+        at_1, test = perplexities(model, mark, data["test"], (1.0, row.temperature), exact, rows)
+        row = replace(row, test=test, test_at_1=at_1)
     if samples:
         row = sampled(model, mark, data, samples, row)
     talk(f"{row}")
@@ -157,12 +246,16 @@ def sampled(model: Mogrifier, mark: Mark, data: dict[str, Corpus], samples: int,
 
 def record(path: Path, row: Row, given: argparse.Namespace, parameters: int) -> None:
     """Add a row to the results, with what it takes to repeat it."""
-    results = json.loads(path.read_text("utf-8")) if path.exists() else {"measure": MEASURE, "rows": []}
+    rows = stored_rows(path)
     model = "mogrifier" if given.rounds else "plain LSTM"
-    run = {"text": "ptb", "model": model, "rounds": given.rounds, "parameters": parameters}
+    run: dict[str, Any] = {"text": given.text, "model": model, "rounds": given.rounds, "parameters": parameters}
+    if given.updates:
+        run |= {"updates": given.updates, "without": given.without}
+    if given.together > 1:
+        run["runs_at_once"] = given.together
     figures = {name: round(value, 4) for name, value in asdict(row).items() if value is not None}
-    results["rows"].append(run | provenance(given.seed, row.seconds, commit=given.commit) | figures)
-    write_result(path, results)
+    rows.append(run | provenance(given.seed, row.seconds, commit=given.commit) | figures)
+    write_result(path, {"measure": MEASURE, "rows": rows})
 
 
 def take(path: Path, other: Path) -> None:
@@ -174,15 +267,21 @@ def take(path: Path, other: Path) -> None:
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("FOREWORD_DATA", "."), "ptb"))
+    parser.add_argument("--text", choices=list(TEXTS), default="ptb")
+    parser.add_argument("--data", type=Path, help="the text's folder")
     parser.add_argument("--seconds", type=float, default=450.0, help="of the whole run")
+    parser.add_argument(
+        "--updates", type=int, default=0, help="of the whole run, instead of seconds; only valid is read"
+    )
+    parser.add_argument("--without", choices=list(WITHOUT), default="nothing", help="switch an ingredient off")
     parser.add_argument("--hold", type=float, default=0.75, help="share of the run at the whole rate")
     parser.add_argument("--marks", type=lambda text: tuple(map(float, text.split(","))), default=())
     parser.add_argument("--rounds", type=int, default=5, help="0 for the plain LSTM")
-    parser.add_argument("--units", type=int, default=896)
+    parser.add_argument("--units", type=int, default=0, help="0: as the text has them")
     parser.add_argument("--rank", type=int, default=88)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--mc", type=int, default=192, help="samples of Monte Carlo dropout for the last row; 0: none")
+    parser.add_argument("--mc", type=int, help="samples of Monte Carlo dropout for the last row; 0: none")
+    parser.add_argument("--together", type=int, default=1, metavar="N", help="so many runs share the GPU: is recorded")
     parser.add_argument("--checkpoint", type=Path, help="pause into this file, and continue from it")
     parser.add_argument("--pause", type=float, default=1e9, help="seconds of this part")
     parser.add_argument("--already", type=float, default=0.0, help="seconds of the parts before")
@@ -200,16 +299,15 @@ def main() -> None:
     if given.take is not None:
         take(given.out, given.take)
         return
-    data = corpora(given.data)
-    plain = given.rounds == 0
-    training = settings(given.seconds, given.hold, plain=plain)
-    dropout = TWIN if plain else None
-    model = Mogrifier(given.units, 2, given.rounds, given.rank, dropout=dropout, training=training, seed=given.seed)
+    folder = given.data or Path(os.environ.get("FOREWORD_DATA", "."), FOLDERS.get(given.text, given.text))
+    data = letters(folder) if given.text == "characters" else corpora(folder)
+    model = build(given, len(data["train"].ids))
     compile_kernels(model, data)
     marks = train(model, data, given)
     ended = given.checkpoint is None or (bool(marks) and marks[-1].seconds >= given.seconds)
+    samples = TEXTS[given.text].mc if given.mc is None and not given.updates else given.mc or 0
     for place, mark in enumerate(marks):
-        row = measured(model, mark, data, given.mc if ended and place == len(marks) - 1 else 0)
+        row = measured(model, mark, data, samples if ended and place == len(marks) - 1 else 0, given)
         record(given.out, row, given, model.parameter_count)
     if given.save is not None:
         save(model, given.save)

@@ -134,6 +134,10 @@ LADDER: dict[str, Rung] = {
         "LSTM, 2 × 650, tied, dropout",
         lambda: RecurrentLM("lstm", 650, 650, dropout=replace(units(0.5), fresh=True), training=HIGH),
     ),
+    "lstm-untied": Rung(
+        "LSTM, 2 × 650, as above but not tied",
+        lambda: RecurrentLM("lstm", 650, 650, tied=False, dropout=replace(units(0.5), fresh=True), training=HIGH),
+    ),
     "lstm-variational": Rung(
         "LSTM, 2 × 640, tied, variational dropout",
         lambda: RecurrentLM("lstm", 640, 640, dropout=replace(units(0.5, words=0.1), state=0.25), training=HIGH),

@@ -37,6 +37,7 @@ from foreword.nn.softmax import linear_cross_entropy
 from foreword.protocols import Meter
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
+from foreword.training.graphs import Graphed
 
 RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 DECAYS = (0.0, 0.0003, 0.001, 0.003, 0.01, 0.03)
@@ -87,13 +88,13 @@ class DynamicEvaluation(MeanScore):
         length = len(corpus.ids) // rows
         updates = min(updates, (length - 1) // self.steps)
         ids = torch.from_numpy(np.asarray(corpus.ids[: rows * length], np.int64)).view(rows, length).t()
-        leaves = _leaves(self.model.weights_)
+        leaves = _leaves(self._trained())
         squares = {name: torch.zeros_like(part) for name, part in leaves.items()}
         state = self._start(rows)
         for number in range(updates):
             begin = number * self.steps
             words = ids[begin : begin + self.steps + 1].to(leaves[BIAS].device)
-            loss, _, state = self._read(leaves, words, state, scored=False)
+            loss, _, state = _read(self.model, leaves, words, state, scored=False)
             for name, gradient in _gradients(loss, leaves).items():
                 squares[name].addcmul_(gradient, gradient)
             if meter is not None:
@@ -151,44 +152,18 @@ class DynamicEvaluation(MeanScore):
         """Return float64 (ids,). To have it learn through a test set, make that one document: ``corpus.joined()``."""
         check_corpus(corpus, self.vocab)
         logs = np.empty(len(corpus.ids))
+        if not len(logs):
+            return logs
+        trained = self._trained()
+        longest = int(np.diff(corpus.offsets).max())
+        learner = _Learner(self.model, trained, self._speeds(trained), self._pulls(trained), self.steps, longest)
         for number, ids in enumerate(corpus.documents()):
-            logs[corpus.offsets[number] : corpus.offsets[number + 1]] = self._document(ids, meter)
+            logs[corpus.offsets[number] : corpus.offsets[number + 1]] = learner.document(ids, meter)
         return logs
 
-    def _document(self, ids: Ids, meter: Meter | None) -> Logs:
-        trained = {name: part for name, part in self.model.weights_.items() if name != TEMPERATURE}
-        leaves = _leaves({name: part.clone() for name, part in trained.items()})
-        speeds, pulls = self._speeds(trained), self._pulls(trained)
-        words = torch.from_numpy(np.append(self.vocab.end, np.asarray(ids, np.int64))).to(leaves[BIAS].device)
-        state, found = self._start(1), []
-        for begin in range(0, len(ids), self.steps):
-            loss, logs, state = self._read(leaves, words[begin : begin + self.steps + 1, None], state)
-            found.append(logs)
-            if self.rate > 0 and begin + self.steps < len(ids):
-                gradients = _gradients(loss, leaves)
-                with torch.no_grad():
-                    for name, weight in leaves.items():
-                        weight.addcmul_(gradients[name], speeds[name], value=-1).lerp_(trained[name], pulls[name])
-            if meter is not None:
-                meter("learning while scoring", begin, len(ids))
-        return torch.cat(found).double().cpu().numpy() if found else np.empty(0)
-
-    def _read(
-        self, leaves: Mapping[str, Tensor], words: Tensor, state: tuple[Tensor, ...], *, scored: bool = True
-    ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
-        """Return the mean loss of words (T + 1, B), log-probabilities (T,) if ``scored``, and the detached state."""
-        with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-            hidden, after = self.model.network(self.vocab).read(leaves, words[:-1], state)
-        temperature = self.model.temperature_
-        layer = hidden.flatten(0, 1) / temperature, output_weight(leaves), leaves[BIAS] / temperature
-        targets = words[1:].flatten()
-        if mixed(leaves):
-            nats = -word_logs(leaves, layer[0], targets)
-            return nats.mean(), -nats.detach(), tuple(part.detach() for part in after)
-        if not scored:
-            return linear_cross_entropy(*layer, targets), targets, tuple(part.detach() for part in after)
-        nats = torch.nn.functional.cross_entropy(torch.nn.functional.linear(*layer), targets, reduction="none")
-        return nats.mean(), -nats.detach(), tuple(part.detach() for part in after)
+    def _trained(self) -> dict[str, Tensor]:
+        """Return the weights that are learnt; the softmax's temperature is not one of them."""
+        return {name: part for name, part in self.model.weights_.items() if name != TEMPERATURE}
 
     def _start(self, texts: int) -> tuple[Tensor, ...]:
         return self.model.network(self.vocab).start(texts, self.model.weights_[BIAS])
@@ -204,6 +179,88 @@ class DynamicEvaluation(MeanScore):
         if not self.roots_:
             return {name: part.new_full((1,), min(1.0, self.decay)).expand_as(part) for name, part in like.items()}
         return {name: (self.decay * part).clamp(max=1.0) for name, part in self.roots_.items()}
+
+
+class _Learner:
+    """Reads documents and learns from them; every document begins with the trained weights.
+
+    speeds, pulls: learning rate and decay of each weight. steps: words of a chunk. longest: words of a document, at
+    most. On a GPU a chunk is one CUDA graph, so that everything is in tensors that stay where they are.
+    """
+
+    def __init__(
+        self,
+        model: NeuralLM,
+        trained: Mapping[str, Tensor],
+        speeds: Mapping[str, Tensor],
+        pulls: Mapping[str, Tensor],
+        steps: int,
+        longest: int,
+    ) -> None:
+        self._model, self._steps, self._trained = model, steps, trained
+        self._speeds, self._pulls = speeds, pulls
+        self._leaves = _leaves({name: part.clone() for name, part in trained.items()})
+        self._first = model.network(model.vocab).start(1, trained[BIAS])
+        self._state = tuple(part.clone() for part in self._first)
+        device = trained[BIAS].device
+        self._words = torch.zeros(longest + 1, dtype=torch.int64, device=device)
+        self._logs = torch.zeros(longest, device=device)
+        self._at = torch.zeros((), dtype=torch.int64, device=device)
+        self._window = torch.arange(steps + 1, device=device)
+        self._step = self._chunk if device.type == "cpu" else Graphed(self._chunk)
+
+    def document(self, ids: Ids, meter: Meter | None) -> Logs:
+        """Return the log-probabilities of a document's ids; it learns from each chunk once that is scored."""
+        count, steps = len(ids), self._steps
+        words = torch.from_numpy(np.append(self._model.vocab.end, np.asarray(ids, np.int64)))
+        self._words[: count + 1].copy_(words)
+        self._at.zero_()
+        with torch.no_grad():
+            for kept, first in zip(self._state, self._first, strict=True):
+                kept.copy_(first)
+            for name, leaf in self._leaves.items():
+                leaf.copy_(self._trained[name])
+        whole = count - count % steps
+        for begin in range(0, whole, steps):
+            self._step()
+            if meter is not None:
+                meter("learning while scoring", begin, count)
+        if whole < count:
+            rest = self._words[whole : count + 1, None]
+            self._logs[whole:count] = _read(self._model, self._leaves, rest, self._state)[1]
+        return self._logs[:count].double().cpu().numpy()
+
+    def _chunk(self) -> None:
+        words = self._words.index_select(0, self._at + self._window)[:, None]
+        loss, logs, state = _read(self._model, self._leaves, words, self._state)
+        gradients = _gradients(loss, self._leaves)
+        self._logs.index_copy_(0, self._at + self._window[:-1], logs.to(self._logs.dtype))
+        self._at += self._steps
+        with torch.no_grad():
+            for kept, new in zip(self._state, state, strict=True):
+                kept.copy_(new)
+            for name, leaf in self._leaves.items():
+                leaf.addcmul_(gradients[name], self._speeds[name], value=-1).lerp_(
+                    self._trained[name], self._pulls[name]
+                )
+
+
+def _read(
+    model: NeuralLM, leaves: Mapping[str, Tensor], words: Tensor, state: tuple[Tensor, ...], *, scored: bool = True
+) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    """Return the mean loss of words (T + 1, B), log-probabilities (T,) if ``scored``, and the detached state."""
+    with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+        hidden, after = model.network(model.vocab).read(leaves, words[:-1], state)
+    temperature = model.temperature_
+    layer = hidden.flatten(0, 1) / temperature, output_weight(leaves), leaves[BIAS] / temperature
+    targets = words[1:].flatten()
+    if mixed(leaves):
+        nats = -word_logs(leaves, layer[0], targets)
+        return nats.mean(), -nats.detach(), tuple(part.detach() for part in after)
+    if not scored:
+        return linear_cross_entropy(*layer, targets), targets, tuple(part.detach() for part in after)
+    nats = torch.nn.functional.cross_entropy(torch.nn.functional.linear(*layer), targets, reduction="none")
+    return nats.mean(), -nats.detach(), tuple(part.detach() for part in after)
 
 
 def _leaves(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["INTERPRETED", "jit", "launches_dependents", "runs_kernels", "tl", "triton"]
+__all__ = ["INTERPRETED", "RUNS", "jit", "launches_dependents", "runs_kernels", "tl", "triton"]
 
 try:
     import triton
@@ -23,6 +23,10 @@ except ImportError:
     triton = tl = None
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+
+RUNS = max(1, int(os.environ.get("FOREWORD_RUNS_PER_GPU", "1")))
+"""Runs that share a GPU at the same time, by NVIDIA's multi-process service: the tiles of each then take less of the
+chip's memory, so that those of several runs fit next to each other."""
 
 OLDEST = (8, 0)
 """The compute capability that kernels need: matrix units for float16 and bfloat16 with float32 sums."""

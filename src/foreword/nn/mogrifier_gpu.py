@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from foreword.nn.gpu import launches_dependents, runs_kernels
+from foreword.nn.gpu import RUNS, launches_dependents, runs_kernels
 from foreword.nn.kernels_mogrifier import (
     backward_cell,
     backward_gates,
@@ -124,10 +124,10 @@ class _Tile:
     stages: int
 
     def options(self) -> dict[str, int]:
-        """Return the constants of a program with this tile."""
+        """Return the constants of a program with this tile; fewer stages where several runs share the GPU."""
         return {
             "BM": self.texts, "BN": self.units, "BK": self.inner,
-            "num_warps": self.warps, "num_stages": self.stages,
+            "num_warps": self.warps, "num_stages": max(min(2, self.stages), self.stages // RUNS),
         }  # fmt: skip
 
 

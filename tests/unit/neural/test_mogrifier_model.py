@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from foreword.errors import InputError, SettingError
 from foreword.neural.bengio import BengioLM
+from foreword.neural.dynamic import DynamicEvaluation
 from foreword.neural.mogrifier import RECIPE, Mogrifier
 from foreword.neural.rows import TemperedScore, monte_carlo_losses
 from foreword.nn.dropout import NO_DROPOUT, Dropout
@@ -170,6 +171,19 @@ def test_the_temperature_is_chosen_stored_and_applied(tmp_path: Path) -> None:
         found.append(stepping.next_logprobs(state)[0, word])
         state = stepping.advance(state, np.array([word]))
     assert_allclose(found, logs[: len(found)], rtol=1e-4)
+
+
+def test_dynamic_evaluation_learns_weights_and_leaves_the_temperature() -> None:
+    """Every document begins from the trained weights, which stay as they are; what is left of a chunk is scored too."""
+    model = small().fit(CORPUS, valid=CORPUS[:6])
+    model.temperature_ = 1.2
+    before = {name: part.clone() for name, part in model.weights_.items()}
+    dynamic = DynamicEvaluation(model, rate=0.3, steps=4).measure_gradients(CORPUS, texts=2, updates=3)
+    logs = dynamic.logprobs(CORPUS[:2])
+    assert_allclose(logs[:4], model.logprobs(CORPUS[:1])[:4], rtol=1e-5)  # nothing is learnt before the first chunk
+    assert logs[8] != pytest.approx(float(model.logprobs(CORPUS[:1])[8]), rel=1e-3)
+    assert_array_equal(logs[9:], logs[:9])
+    assert all(torch.equal(before[name], part) for name, part in model.weights_.items())
 
 
 def test_a_confident_model_gets_a_temperature_above_one() -> None:
