@@ -19,7 +19,7 @@ Shapes: N words of a document, T words of a chunk.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Self
 
@@ -159,6 +159,7 @@ class DynamicEvaluation(MeanScore):
         learner = _Learner(self.model, trained, self._speeds(trained), self._pulls(trained), self.steps, longest)
         for number, ids in enumerate(corpus.documents()):
             logs[corpus.offsets[number] : corpus.offsets[number + 1]] = learner.document(ids, meter)
+        learner.close()
         return logs
 
     def _trained(self) -> dict[str, Tensor]:
@@ -207,7 +208,7 @@ class _Learner:
         self._logs = torch.zeros(longest, device=device)
         self._at = torch.zeros((), dtype=torch.int64, device=device)
         self._window = torch.arange(steps + 1, device=device)
-        self._step = self._chunk if device.type == "cpu" else Graphed(self._chunk)
+        self._step: Callable[[], None] = self._chunk if device.type == "cpu" else Graphed(self._chunk)
 
     def document(self, ids: Ids, meter: Meter | None) -> Logs:
         """Return the log-probabilities of a document's ids; it learns from each chunk once that is scored."""
@@ -229,6 +230,10 @@ class _Learner:
             rest = self._words[whole : count + 1, None]
             self._logs[whole:count] = _read(self._model, self._leaves, rest, self._state)[1]
         return self._logs[:count].double().cpu().numpy()
+
+    def close(self) -> None:
+        """Let go of the graph now: were it left to the collector of garbage, that might end the next recording."""
+        self._step = self._chunk
 
     def _chunk(self) -> None:
         words = self._words.index_select(0, self._at + self._window)[:, None]

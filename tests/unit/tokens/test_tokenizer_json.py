@@ -273,6 +273,7 @@ REFUSED: list[tuple[str, object, str]] = [
     ("pre_tokenizer", {**BYTE_LEVEL, "use_regex": 1}, "use_regex is 1"),
     ("pre_tokenizer", split_by(r"[[:alpha:]]+"), r"'\[' of the regular expression"),
     ("pre_tokenizer", sequence(split_by(r"\d"), NO_REGEX), r"'\\\\d' of the regular expression"),
+    ("pre_tokenizer", split_by(r"\p{Np}+"), "'Np' of a regular expression is no general category"),
     ("decoder", {"type": "WordPiece"}, "the decoder is 'WordPiece', expected ByteLevel"),
     ("decoder", 7, "the decoder is 7, expected ByteLevel"),
 ]

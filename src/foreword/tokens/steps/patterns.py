@@ -70,5 +70,7 @@ def translated(regex: str) -> str:
 
 def _category(name: str) -> str:
     """Return the characters of a general category, or of all that begin with its letter."""
-    groups = {"L": "ultmo", "M": "nce", "N": "dlo", "P": "cdseifo", "S": "mcko", "Z": "slp"}
+    groups = {"L": "ultmo", "M": "nce", "N": "dlo", "P": "cdseifo", "S": "mcko", "Z": "slp", "C": "cfo"}
+    if name[1:] not in groups[name[0]]:
+        raise InputError(f"{shown(name)} of a regular expression is no general category: expected one such as 'Lu'")
     return "".join(map(characters_of, [name] if len(name) == 2 else [name + each for each in groups[name]]))
