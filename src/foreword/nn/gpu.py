@@ -14,7 +14,9 @@ from typing import Any
 
 import torch
 
-__all__ = ["INTERPRETED", "RUNS", "jit", "launches_dependents", "runs_kernels", "tl", "triton"]
+from foreword.errors import SettingError
+
+__all__ = ["INTERPRETED", "RUNS", "jit", "launches_dependents", "runs_kernels", "runs_per_gpu", "tl", "triton"]
 
 try:
     import triton
@@ -24,7 +26,15 @@ except ImportError:
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 
-RUNS = max(1, int(os.environ.get("FOREWORD_RUNS_PER_GPU", "1")))
+
+def runs_per_gpu(value: str) -> int:
+    """Return the number of runs that share a GPU from what the environment says."""
+    if not value.isascii() or not value.isdigit() or int(value) == 0:
+        raise SettingError(f"FOREWORD_RUNS_PER_GPU is {value!r}: expected a number of 1 or more")
+    return int(value)
+
+
+RUNS = runs_per_gpu(os.environ.get("FOREWORD_RUNS_PER_GPU", "1"))
 """Runs that share a GPU at the same time, by NVIDIA's multi-process service: the tiles of each then take less of the
 chip's memory, so that those of several runs fit next to each other."""
 

@@ -16,6 +16,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from foreword.errors import SettingError
+from foreword.nn import mogrifier_gpu
+from foreword.nn.gpu import runs_per_gpu
 from foreword.nn.layers import mogrifier_lstm
 from foreword.nn.mogrifier_gpu import Stack, kernels_apply, run_stack
 
@@ -148,3 +151,15 @@ def test_half_precision_on_a_gpu(name: str, kind: torch.dtype, bound: float) -> 
 
 def test_without_a_gpu_the_plain_layers_run() -> None:
     assert not kernels_apply(torch.zeros(2, 3, 4))
+
+
+def test_several_runs_on_one_gpu_take_fewer_stages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program's memory on the chip is proportional to its stages, of which there are two at least."""
+    tile = mogrifier_gpu._Tile(64, 16, 128, 4, 7)
+    assert tile.options()["num_stages"] == 7
+    monkeypatch.setattr(mogrifier_gpu, "RUNS", 3)
+    assert tile.options()["num_stages"] == 2
+    assert runs_per_gpu("3") == 3
+    for wrong in ("", "0", "-1", "two", "²"):
+        with pytest.raises(SettingError, match="FOREWORD_RUNS_PER_GPU"):
+            runs_per_gpu(wrong)
