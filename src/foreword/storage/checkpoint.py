@@ -29,7 +29,7 @@ from foreword.errors import InputError
 from foreword.protocols import Json
 from foreword.storage.atomic import atomic_file
 from foreword.storage.safetensors import read_arrays, write_arrays
-from foreword.text.strict_json import parse_json
+from foreword.text.strict_json import parse_json, shown
 
 VERSION = 2
 ABOUT = "about"
@@ -71,9 +71,9 @@ def read_checkpoint(path: str | Path, *, kind: str, run: str) -> tuple[dict[str,
     except (ValueError, TypeError, KeyError, AttributeError):
         raise InputError(f"{path}: not a checkpoint that this version of Foreword reads") from None
     if version != VERSION:
-        raise InputError(f"{path}: a checkpoint of version {version}, where {VERSION} was expected")
+        raise InputError(f"{path}: a checkpoint of version {shown(version)}, where {VERSION} was expected")
     if found != kind:
-        raise InputError(f"{path}: the checkpoint of another model: {found}, not {kind}")
+        raise InputError(f"{path}: the checkpoint of another model: {shown(found)}, not {kind!r}")
     if of_run != run:
         differs = "other text, settings or seed; leave out --resume to start again"
         raise InputError(f"{path}: the checkpoint of another run: {differs}")

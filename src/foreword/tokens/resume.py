@@ -15,6 +15,7 @@ from pathlib import Path
 from foreword.errors import InputError
 from foreword.storage.checkpoint import Checkpoint, deferred_interrupt, read_checkpoint
 from foreword.text.block import Block
+from foreword.text.strict_json import shown
 from foreword.tokens.bpe import DEFAULT_MEMORY, BPETokenizer
 from foreword.tokens.counting import Counted, count_pieces_of
 
@@ -61,11 +62,13 @@ def _read(path: Path, fingerprint: str) -> tuple[int, Counted]:
     """Return how many blocks the counts of a checkpoint cover, and the counts."""
     arrays, facts = read_checkpoint(path, kind=KIND, run=fingerprint)
     try:
+        if arrays.keys() != {"data", "offsets", "counts", "firsts"}:
+            raise ValueError("wrong names")
         counted = Counted(**arrays)
         counted.check()
         blocks = facts["blocks"]
         if type(blocks) is not int or blocks < 0:
-            raise ValueError(f"{blocks!r} blocks")
+            raise ValueError(f"{shown(blocks)} blocks")
     except (KeyError, ValueError, TypeError) as error:
         raise InputError(f"{path}: a damaged checkpoint ({error}); without --resume the count starts again") from error
     return blocks, counted

@@ -13,6 +13,9 @@ from foreword.arrays import Array
 from foreword.errors import InputError, explained
 from foreword.storage.checkpoint import Checkpoint, fingerprint, read_checkpoint, write_checkpoint
 from foreword.storage.safetensors import write_arrays
+from foreword.text.block import blocks_of
+from foreword.tokens.bpe import BPETokenizer
+from foreword.tokens.resume import KIND, count_with_checkpoint
 
 ARRAYS: dict[str, Array] = {"counts": np.arange(5), "weights": np.ones((2, 3), np.float32)}
 
@@ -81,3 +84,21 @@ def test_an_error_of_the_system_is_explained_in_one_line(tmp_path: Path) -> None
         (tmp_path / "missing").read_bytes()
     with pytest.raises(InputError, match=r"^cannot reach y: first$"), explained("cannot reach y", catch=ValueError):
         raise ValueError("first\nsecond")
+
+
+@pytest.mark.parametrize("facts", [{"kind": "two\nlines"}, {"version": "two\nlines"}])
+def test_what_a_file_says_of_itself_is_shown_in_one_line(tmp_path: Path, facts: dict[str, str]) -> None:
+    """A byte was changed to a line feed, once in the kind and once in an array's name: found by broken files."""
+    about = json.dumps({"version": 1, "kind": "counting", "run": "a", **facts}).encode()
+    write_arrays(tmp_path / "file", {"about": np.frombuffer(about, np.uint8)})
+    with pytest.raises(InputError) as refused:
+        read_checkpoint(tmp_path / "file", kind="counting", run="a")
+    assert "\n" not in str(refused.value)
+
+
+def test_arrays_of_other_names_are_no_counts(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path / "run", {"two\nlines": np.arange(3)}, kind=KIND, run="a", facts={"blocks": 1})
+    with pytest.raises(InputError, match=r"a damaged checkpoint \(wrong names\)"):
+        count_with_checkpoint(
+            BPETokenizer(300), blocks_of(["a"]), tmp_path / "run", fingerprint="a", resume=True, threads=1
+        )

@@ -147,7 +147,7 @@ def test_a_checkpoint_that_cannot_be_gone_on_from_says_why_in_one_line(tmp_path:
 
 def test_the_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
     stopped(tmp_path / "run", 1)
-    with pytest.raises(ForewordError, match="another model: AWDLSTM, not RecurrentLM"):
+    with pytest.raises(ForewordError, match="another model: 'AWDLSTM', not 'RecurrentLM'"):
         next(RUNS["adam"]().train(CORPUS, checkpoint=Checkpoint(tmp_path / "run")))
 
 
