@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 
 from foreword.arrays import Array
 from foreword.errors import InputError, explained
-from foreword.storage.checkpoint import Checkpoint, fingerprint, read_checkpoint, write_checkpoint
+from foreword.storage.checkpoint import VERSION, Checkpoint, fingerprint, read_checkpoint, write_checkpoint
 from foreword.storage.safetensors import write_arrays
 from foreword.text.block import blocks_of
 from foreword.tokens.bpe import BPETokenizer
@@ -89,7 +89,7 @@ def test_an_error_of_the_system_is_explained_in_one_line(tmp_path: Path) -> None
 @pytest.mark.parametrize("facts", [{"kind": "two\nlines"}, {"version": "two\nlines"}])
 def test_what_a_file_says_of_itself_is_shown_in_one_line(tmp_path: Path, facts: dict[str, str]) -> None:
     """A byte was changed to a line feed, once in the kind and once in an array's name: found by broken files."""
-    about = json.dumps({"version": 1, "kind": "counting", "run": "a", **facts}).encode()
+    about = json.dumps({"version": VERSION, "kind": "counting", "run": "a", **facts}).encode()
     write_arrays(tmp_path / "file", {"about": np.frombuffer(about, np.uint8)})
     with pytest.raises(InputError) as refused:
         read_checkpoint(tmp_path / "file", kind="counting", run="a")
