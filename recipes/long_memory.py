@@ -1,6 +1,6 @@
 """LSTM against GRU on long memory: recall at growing lags, with equally many parameters and five seeds (row G02).
 
-    python recipes/long_memory.py --out docs/results      about half an hour on one core
+    python recipes/long_memory.py --out docs/results      about three minutes on one core
     python recipes/long_memory.py --lags 10 --updates 50  whether it runs
 
 A symbol, ``lag`` distractors, a question: which symbol was it? 32 units of an LSTM have about as many weights as 37 of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections import Counter
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,6 +44,8 @@ from foreword.translate.pairs import Pairs
 from foreword.translate.seq2seq import Seq2Seq
 from foreword.vectors.word2vec import Word2Vec
 from foreword.vectors.wordvectors import WordVectors
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
 
 Report = Callable[[str, object], None]
 
@@ -82,8 +86,12 @@ def test_g01_truncation_learns_nothing_beyond_its_window_unless_shorter_lags_are
 @pytest.mark.long
 def test_g02_lstm_and_gru_with_as_many_weights_at_a_long_lag(record_property: Report) -> None:
     """G02: recall over 60 steps, five seeds, about as many weights: how many seeds learn it, and in how many updates.
-    recipes/long_memory.py has longer lags.
+    The stored run of recipes/long_memory.py says the same of longer lags.
     """
+    stored = json.loads((RESULTS / "long_memory.json").read_text(encoding="utf-8"))["runs"]
+    solved_at = {(run["kind"], run["lag"]): run["solved"] for run in stored}
+    assert [solved_at["gru", lag] for lag in (100, 200, 400)] == [5, 5, 0]
+    assert [solved_at["lstm", lag] for lag in (100, 200, 400)] == [3, 0, 0]
     found = {}
     for kind, units in (("lstm", 32), ("gru", 37)):
         runs = [learn(Recall(60), kind, MemoryTraining(hidden=units, updates=400), seed) for seed in range(5)]
