@@ -7,6 +7,7 @@ import time
 import pytest
 
 from foreword.cli import progress
+from foreword.cli.printing import with_singulars
 from foreword.cli.progress import LogLines
 
 
@@ -40,3 +41,8 @@ def test_quick_work_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == ""
     with progress.progress(quiet=True) as meter:
         assert meter is None
+
+
+def test_one_thing_is_in_the_singular() -> None:
+    line = "1 documents, 21 words, 1,001 tokens, 1 times, 0.1 pairs, 1 s"
+    assert with_singulars(line) == "1 document, 21 words, 1,001 tokens, 1 time, 0.1 pairs, 1 s"

@@ -65,7 +65,7 @@ class ReportedJob:
 @contextmanager
 def job(output: OutputOptions, out: str, **facts: Any) -> Iterator[ReportedJob]:
     """Show the progress of work that saves something in ``out``; then report its facts and how long it took."""
-    from foreword.cli.printing import print_message, write_json
+    from foreword.cli.printing import with_singulars, print_message, write_json
 
     began = time.perf_counter()
     with progress(output.quiet) as meter:
@@ -75,7 +75,8 @@ def job(output: OutputOptions, out: str, **facts: Any) -> Iterator[ReportedJob]:
     if output.as_json:
         write_json({**work.facts, "seconds": seconds, "output": out})
     elif not output.quiet:
-        print_message(f"{work.summary.format(**work.facts)}, {seconds:.1f} s, saved in {out}{work.measured}")
+        summary = with_singulars(work.summary.format(**work.facts))
+        print_message(f"{summary}, {seconds:.1f} s, saved in {out}{work.measured}")
 
 
 class LogLines:

@@ -122,14 +122,15 @@ def write_corpus(
     blocks: Iterator[Block], tokenizer: TextTokenizer, folder: str, threads: int | None, output: OutputOptions
 ) -> None:
     """Encode the text and save it as a corpus."""
-    from foreword.cli.printing import print_message, write_json
+    from foreword.cli.printing import with_singulars, print_message, write_json
     from foreword.tokens.corpus import Corpus
 
     corpus = Corpus.from_blocks(blocks, tokenizer, threads=threads, folder=folder)
     if output.as_json:
         write_json({"documents": len(corpus), "tokens": len(corpus.ids), "output": folder})
     elif not output.quiet:
-        print_message(f"{len(corpus):,} documents, {len(corpus.ids):,} tokens, saved in {folder}")
+        counted = with_singulars(f"{len(corpus):,} documents, {len(corpus.ids):,} tokens")
+        print_message(f"{counted}, saved in {folder}")
 
 
 def spellings(vocab: Vocab, tokens: bool, as_json: bool) -> list[str]:
