@@ -8,6 +8,7 @@ the final result must be, byte for byte, that of work that was never killed.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -21,10 +22,16 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
+
+import numpy as np
 
 import foreword
 from foreword.errors import ForewordError
+from foreword.evaluate.compare.results import Comparison
 from foreword.ngram.arpa import write_arpa
+from foreword.search.documents import Names
+from foreword.storage.atomic import atomic_file
 from foreword.storage.checkpoint import Checkpoint
 from foreword.storage.folder import load, save
 from foreword.text.block import Block, blocks_of
@@ -218,6 +225,30 @@ def _indexing(place: Path) -> None:
     shutil.rmtree(folder)
 
 
+def _compressing(place: Path) -> None:
+    """As ``foreword index build --compressed --memory`` does, in five chunks."""
+    folder = place / f"{MODEL}.checkpoint"
+    index = foreword.CompressedTextIndex(foreword.ByteTokenizer())
+    save(index.fit_blocks(blocks_of(texts(8000)), threads=1, memory=1 << 20, folder=folder), place / MODEL)
+    shutil.rmtree(folder)
+
+
+def _searchable(place: Path) -> None:
+    """As ``foreword search index`` does, and then ``foreword search add``."""
+    lines, names = texts(8000), [f"document {number}" for number in range(8000)]
+    search = foreword.TextSearch()
+    search.fit_blocks(blocks_of(lines[:6000]), Names.of(names[:6000]), threads=1, scratch=place)
+    save(search, place / MODEL)
+    found = load(place / MODEL, verify=True)
+    save(found.add_blocks(blocks_of(lines[6000:]), Names.of(names[6000:]), threads=1), place / MODEL)
+
+
+def _without_or_with_more(place: Path) -> None:
+    """Check that an index is absent, or has either the first documents or all of them."""
+    if (place / MODEL).exists():
+        assert len(load(place / MODEL, verify=True)) in (6000, 8000)
+
+
 def _merging(place: Path) -> None:
     """As ``foreword tokenize train --resume`` does, but keeping what it has after every block."""
     from foreword.tokens.resume import count_with_checkpoint
@@ -243,22 +274,32 @@ def _embedding(kind: str, **settings: Any) -> Callable[[Path], None]:
         from foreword import kinds
         from foreword.pipeline import fitting
 
-        output, every = fitting.Output(str(place / MODEL), resume=True), fitting.SAVE_EVERY
-        fitting.SAVE_EVERY = OFTEN
-        try:
+        output = fitting.Output(str(place / MODEL), resume=True)
+        with patch.object(fitting, "SAVE_EVERY", OFTEN):
             model = output.build(kinds.of(getattr(foreword, kind)()), settings)
             fitting.learn(model, _corpus(400), output=output)
             save(model, place / MODEL)
-        finally:
-            fitting.SAVE_EVERY = every
 
     return work
 
 
+def _labelling(place: Path) -> None:
+    """As ``foreword classify train --kind fasttext --resume`` does, but saving the model many times a second."""
+    from foreword.cli.classify import begun_or_resumed
+    from foreword.pipeline import fitting
+
+    output = fitting.Output(str(place / MODEL), resume=True)
+    settings = ["dimensions=8", "epochs=20", "word_ngrams=2", "buckets=2000", "threads=1"]
+    model = begun_or_resumed(settings, output.folder, resume=True)
+    if model.finished:  # where the command has nothing to do
+        return
+    with patch.object(fitting, "SAVE_EVERY", OFTEN):
+        fitting.run_steps(model, model.train(texts(6000), ["a", "b", "c"] * 2000), output, None)
+        save(model, place / MODEL)
+
+
 def _filtering(place: Path, processes: int = 1) -> None:
     """Two passes over files of JSONL, with a model that is made first; several processes share an ARPA file."""
-    import json
-
     from foreword.filtering import Filtering, filter_files
 
     source = place.parent / "web"
@@ -326,6 +367,69 @@ def _translator(checkpoint: Checkpoint) -> Any:
     return model
 
 
+def _recogniser(checkpoint: Checkpoint) -> Any:
+    """Train a recogniser of two words, a low tone and a high one."""
+    from foreword.pipeline.speech import SpeechRecogniser
+    from foreword.speech.recogniser import Recogniser
+
+    network = Recogniser(units=8, bands=8, batch=4, epochs=3, device="cpu")
+    recogniser = SpeechRecogniser(foreword.WordTokenizer(), network)
+    for _ in recogniser.train(_recordings(), checkpoint=checkpoint):
+        pass
+    return recogniser
+
+
+@cache
+def _recordings() -> list[Any]:
+    from foreword.speech.recordings import Recording
+    from foreword.speech.wav import Sound
+
+    noise, times = np.random.default_rng(0), np.arange(2400) / 8000
+    found = []
+    for number in range(80):
+        word, pitch = ("low", 300.0) if number % 2 else ("high", 1500.0)
+        samples = np.sin(2 * np.pi * pitch * times) + 0.1 * noise.standard_normal(len(times))
+        found.append(Recording(f"{word}_{number}", Sound(samples.astype(np.float32), 8000), word))
+    return found
+
+
+# Comparing models
+
+COMPARISON = "comparison.json"
+TIMINGS = ("train_seconds", "train_tokens_per_second", "score_tokens_per_second", "learning")
+"""Facts of a comparison's rows that depend on the clock; its conclusion does too."""
+
+
+def _comparing(place: Path) -> None:
+    """As ``foreword compare`` does, but its network learns for some epochs and not by the clock, and is kept often."""
+    from foreword.evaluate.compare import budget, ladder, run_cache
+
+    by_clock = budget.Policy.training_of
+
+    def by_epochs(policy: budget.Policy, model: Any, seconds: float, text: Any) -> Any:
+        return replace(by_clock(policy, model, 0.0, text), epochs=4, patience=0)
+
+    with patch.object(budget.Policy, "training_of", by_epochs), patch.object(run_cache, "CHECKPOINT_EVERY", OFTEN):
+        models = ("unigram", "5-gram", "lstm")
+        *_, comparison = ladder.compare(
+            texts(600), models=models, keep=place / "cache", time_budget=600.0, wordlists=False
+        )
+    assert isinstance(comparison, Comparison)
+    with atomic_file(place / COMPARISON) as new:
+        new.write_text(json.dumps(_without_timings(comparison.to_json())))
+
+
+def _without_timings(comparison: Any) -> Any:
+    rows = [{key: value for key, value in row.items() if key not in TIMINGS} for row in comparison["models"]]
+    return {key: value for key, value in comparison.items() if key != "conclusion"} | {"models": rows}
+
+
+def _readable(place: Path) -> None:
+    """Check that a comparison is absent or whole."""
+    if (place / COMPARISON).exists():
+        assert len(json.loads((place / COMPARISON).read_text("utf-8"))["models"]) == 3
+
+
 # Checkpoints that are a minute old
 
 
@@ -375,6 +479,11 @@ WORKS = (
     Work("BiLSTM tagger", _network(_tagger), True, whole_or_absent),
     Work("recurrent classifier", _network(_labels), True, whole_or_absent),
     Work("translator", _network(_translator), True, whole_or_absent),
+    Work("compressed index in chunks", _compressing, True, whole_or_absent),
+    Work("search index", _searchable, False, _without_or_with_more),
+    Work("fastText classifier", _labelling, True, whole_or_absent),
+    Work("speech recogniser", _network(_recogniser), True, whole_or_absent),
+    Work("comparison of models", _comparing, True, _readable),
     Work("filter", _filtering, True, _whole_shards),
     Work("filter, two processes", partial(_filtering, processes=2), True, _whole_shards, children=True, weight=0.3),
 )

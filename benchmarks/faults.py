@@ -21,12 +21,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.fault_disk import disk_faults
+from benchmarks.fault_disk import Fault, disk_faults
 from benchmarks.fault_kills import WORKS, Work, kill_after_a_minute, kill_at_random
 from benchmarks.fault_large import large_inputs
 from benchmarks.fault_power import cut_power
 from benchmarks.fault_ray import ray_faults
 from benchmarks.fault_serve import CLIENTS, SECONDS, crowd
+from benchmarks.fault_slow import slow_disk, why_not
 from benchmarks.fuzz import Target, fuzz
 from benchmarks.progress import say
 from benchmarks.report import machine
@@ -85,7 +86,7 @@ def _measured(options: argparse.Namespace, stored: dict[str, Any], folder: Path)
             seed = old.get(work.name, {}).get("tried", 0)
             yield "power cuts", _added(asdict(cut_power(work, share, folder / "power", seed)), old)
     caused: dict[str, Callable[[Path], Iterator[Any]]] = {
-        "disk": disk_faults, "large": large_inputs, "ray": partial(ray_faults, times=options.losses, only=options.work),
+        "disk": _disk, "large": large_inputs, "ray": partial(ray_faults, times=options.losses, only=options.work),
         "serve": partial(crowd, clients=options.clients, seconds=options.seconds),
     }  # fmt: skip
     for part, faults in caused.items():
@@ -93,6 +94,14 @@ def _measured(options: argparse.Namespace, stored: dict[str, Any], folder: Path)
             yield from ((part, asdict(fault)) for fault in _told(faults(folder / part)))
     if "fuzz" in options.parts:
         yield from ((FUZZ, row) for row in _fuzzed(options.fuzz, folder / "fuzz", before(FUZZ), options.reader))
+
+
+def _disk(folder: Path) -> Iterator[Fault]:
+    yield from disk_faults(folder)
+    if reason := why_not():
+        say(f"no slow disk: {reason}")
+    else:
+        yield slow_disk(folder / "slow")
 
 
 def _shares(total: int, only: list[str]) -> list[tuple[Work, int]]:

@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks import fault_disk
+from benchmarks import fault_disk, fault_slow
 from benchmarks.fault_disk import Fault, answer_of
+from benchmarks.fault_kills import Work
+from benchmarks.fault_slow import slow_disk, why_not
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="faults are caused by means of Linux")
 
@@ -48,6 +50,25 @@ def test_clocks_may_jump(place: Path) -> None:
 
 def test_a_flipped_bit_of_a_large_model_is_reported(place: Path) -> None:
     check(fault_disk.flipped_bits(place / "flips", 2))
+
+
+@pytest.mark.skipif(bool(why_not()), reason=why_not() or "disks can be slowed")
+def test_a_slow_disk_gives_the_same_bytes(place: Path) -> None:
+    fault = slow_disk(place / "slow", ("n-gram estimation", "BPE training"), kills=1, microseconds=1000)
+    check(fault)
+    assert fault.tried == 4
+    assert int(fault.note.split()[0].replace(",", "")) > 100, "calls that were slow"
+
+
+@pytest.mark.skipif(bool(why_not()), reason=why_not() or "disks can be slowed")
+def test_other_bytes_and_tracebacks_on_a_slow_disk_would_be_found(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fault_slow, "timed", lambda work, folder: 0.0)  # so that nothing is on the fast disk
+    assert slow_disk(place / "slow", ("saving over a model",), 0, 0).found == [
+        "saving over a model: other bytes than on a fast disk"
+    ]
+    monkeypatch.setattr(fault_slow, "WORKS", (Work("unknown", lambda folder: None, False, lambda folder: None),))
+    [found] = slow_disk(place / "slow", ("unknown",), 0, 0).found
+    assert "StopIteration" in found
 
 
 def test_nothing_depends_on_the_clock_on_the_wall() -> None:

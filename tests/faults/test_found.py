@@ -28,7 +28,9 @@ from benchmarks.fuzz_files import piece_model
 from benchmarks.fuzz_models import Saved
 
 import foreword
-from foreword.cli.models import kind_at
+from foreword import kinds
+from foreword.cli.classify import begun_or_resumed
+from foreword.cli.models import kind_at, nothing_to_resume
 from foreword.cli.score import as_object
 from foreword.errors import ForewordError, InputError
 from foreword.fasttext.classifier import FastTextClassifier
@@ -48,10 +50,12 @@ from foreword.ngram.arpa import write_arpa
 from foreword.ngram.kenlm_writing import write_kenlm
 from foreword.ngram.log10 import log10_of
 from foreword.ngram.model import NgramLM
+from foreword.pipeline.fitting import Output
 from foreword.pipeline.language import TextLM
 from foreword.speech.alphabet import Alphabet
 from foreword.storage import checking
 from foreword.storage import folder as folder_module
+from foreword.storage.atomic import _machine
 from foreword.storage.checking import CHECKS, sha256_of
 from foreword.storage.checkpoint import ABOUT, Checkpoint, read_checkpoint
 from foreword.storage.folder import load, save
@@ -625,3 +629,15 @@ def test_a_window_of_half_a_gigabyte_is_refused(place: Path, megabytes: int) -> 
     else:
         with pytest.raises(InputError, match=r"a\.txt\.zst: decompressing it takes more than 128 MB of memory"):
             list(read_lines(str(place / "a.txt.zst")))
+
+
+def test_what_a_killed_save_left_is_deleted_where_nothing_is_left_to_resume(tmp_path: Path) -> None:
+    """Killed between putting the finished model in its place and deleting the old one: the old one stayed for ever."""
+    save(FastTextClassifier(8, buckets=100).fit(["a b", "c d"], ["x", "y"]), tmp_path / "model")
+    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    (tmp_path / f".model.new-{_machine()}-{ended.stdout.strip()}-0123abcd").mkdir()
+    assert begun_or_resumed([], str(tmp_path / "model"), resume=True).finished
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    (tmp_path / f".model.new-{_machine()}-{ended.stdout.strip()}-0123abcd").mkdir()
+    assert nothing_to_resume(Output(str(tmp_path / "model"), resume=True), kinds.KINDS["recogniser"])
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]

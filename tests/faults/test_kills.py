@@ -12,7 +12,10 @@ from benchmarks.fault_kills import MODEL, WORKS, Work, files_of, forked, kill_at
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
 
 
-SLOW = ("BiLSTM tagger", "recurrent classifier", "translator", "indexing in chunks", "filter, two processes")
+SLOW = (
+    "BiLSTM tagger", "recurrent classifier", "translator", "indexing in chunks", "compressed index in chunks",
+    "comparison of models", "speech recogniser", "filter, two processes",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(

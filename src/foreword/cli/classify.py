@@ -422,12 +422,14 @@ def begun_or_resumed(settings: Iterable[str] | None, out: str, *, resume: bool) 
     from foreword.pipeline.fitting import Output
     from foreword.storage.folder import load
 
+    target = Output(out, resume)
     if resume and Path(out).exists():
         found = load(out)
         if isinstance(found, FastTextClassifier) and found.finished:
+            target.clear_abandoned()
             return found
     given = parse_settings(settings, FASTTEXT, FastTextClassifier)
-    begun: FastTextClassifier = Output(out, resume).build(kinds.KINDS["fasttext-classifier"], given)
+    begun: FastTextClassifier = target.build(kinds.KINDS["fasttext-classifier"], given)
     return begun
 
 

@@ -102,6 +102,7 @@ def nothing_to_resume(target: Output, kind: kinds.Kind) -> bool:
     from foreword.cli.printing import print_message
 
     if done := target.is_done(kind):
+        target.clear_abandoned()
         print_message(f"{target.folder} exists and {target.checkpoint} does not: nothing to resume")
     return done
 

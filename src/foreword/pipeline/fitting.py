@@ -7,9 +7,11 @@ same model: the registry in ``kinds.py`` has the defaults of each kind.
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +21,7 @@ from foreword.checks import check_not_string
 from foreword.errors import InputError, SettingError
 from foreword.pipeline.language import TextLM, word_tokenizer
 from foreword.protocols import Meter, Step, TextTokenizer
+from foreword.storage.atomic import clear_abandoned
 from foreword.storage.checkpoint import Checkpoint, deferred_interrupt
 from foreword.storage.folder import load, save
 from foreword.storage.scratch import Scratch
@@ -104,6 +107,11 @@ class Output:
         if self.checkpoint.is_dir():
             shutil.rmtree(self.checkpoint)
         self.checkpoint.unlink(missing_ok=True)
+
+    def clear_abandoned(self) -> None:
+        """Delete what a process that was killed while it saved left next to the model, where that is allowed."""
+        with suppress(OSError):
+            clear_abandoned(Path(os.path.realpath(self.folder)))
 
     def is_done(self, kind: kinds.Kind) -> bool:
         """Return whether a network is to be resumed whose training has ended."""

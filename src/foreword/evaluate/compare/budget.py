@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from foreword.errors import InputError
 from foreword.evaluate.compare.results import ComparisonProgress, Curve
-from foreword.evaluate.compare.run_cache import RunCache, TolerantCheckpoint
+from foreword.evaluate.compare.run_cache import Learnt, RunCache, TolerantCheckpoint
 from foreword.evaluate.compare.setup import PreparedText
 from foreword.protocols import Step
 
@@ -123,27 +123,25 @@ def learn(
     name: str, model: Any, text: PreparedText, cache: RunCache, progress: TrainingProgress
 ) -> Generator[ComparisonProgress, None, TrainingResult]:
     """Train a network, from its checkpoint if there is one; return how it learnt."""
-    checkpoint = cache.checkpoint(name)
-    before = cache.curve(name) if checkpoint is not None and checkpoint.path.exists() else Curve()
-    train, valid = list(before.train), list(before.valid)
-    earlier = train[-1][0] if train else 0.0
-    best, written, tokens, began = -math.inf, 0, 0, time.perf_counter()
-    for step in _steps(model, text, checkpoint):
-        tokens = step.done
-        seconds = earlier + time.perf_counter() - began
-        train.append((seconds, _perplexity(step.loss)))
-        if model.valid_score_ > best:
-            best = model.valid_score_
-            valid.append((seconds, _perplexity(-best)))
-        if checkpoint is not None and checkpoint.written > written:
-            written = checkpoint.written
-            cache.write_curve(name, Curve(tuple(train), tuple(valid)))
+    checkpoint, began = cache.checkpoint(name), time.perf_counter()
+    steps = _steps(model, text, checkpoint)
+    learnt = Learnt() if checkpoint is None else checkpoint.learnt
+    earlier = learnt.seconds
+
+    def note_best() -> None:
+        perplexity = _perplexity(-model.valid_score_)
+        if math.isfinite(model.valid_score_) and (not learnt.valid or perplexity < learnt.valid[-1][1]):
+            learnt.valid.append((earlier + time.perf_counter() - began, perplexity))
+
+    for step in steps:
+        learnt.tokens = step.done
+        learnt.train.append((earlier + time.perf_counter() - began, _perplexity(step.loss)))
+        note_best()
         yield progress.report(step.done / max(1, step.total), f", loss {step.loss:.2f}")
+    note_best()
     seconds = earlier + time.perf_counter() - began
-    if model.valid_score_ > best:
-        valid.append((seconds, _perplexity(-model.valid_score_)))
-    every = max(1, math.ceil(len(train) / CURVE_POINTS))
-    return TrainingResult(seconds, tokens, Curve(tuple(train[::-every][::-1]), tuple(valid)))
+    every = max(1, math.ceil(len(learnt.train) / CURVE_POINTS))
+    return TrainingResult(seconds, learnt.tokens, Curve(tuple(learnt.train[::-every][::-1]), tuple(learnt.valid)))
 
 
 def _steps(model: Any, text: PreparedText, checkpoint: TolerantCheckpoint | None) -> Iterator[Step]:
@@ -154,7 +152,7 @@ def _steps(model: Any, text: PreparedText, checkpoint: TolerantCheckpoint | None
     try:
         first = next(steps, None)
     except InputError:
-        checkpoint.path.unlink(missing_ok=True)
+        checkpoint.discard()
         return iter(model.train(text.train, valid=text.valid, checkpoint=checkpoint))
     return chain([] if first is None else [first], steps)
 

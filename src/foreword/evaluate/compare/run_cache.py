@@ -2,8 +2,8 @@
 
 Each run has a folder, named after everything the run depends on: the text's ids, its facts, the settings. The folder
 holds, for each finished model, its row as JSON and the log-probability of each token of the tuning and the test part;
-for a network that is learning, a checkpoint and the seconds it may learn. A run that completes deletes its folder; one
-that is never resumed is deleted by a later run after a week.
+for a network that is learning, a checkpoint with its curve, and the seconds it may learn. A run that completes deletes
+its folder; one that is never resumed is deleted by a later run after a week.
 
 Nothing here may stop a comparison: what cannot be written is not cached, and what cannot be read is trained again.
 """
@@ -16,7 +16,7 @@ import shutil
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,11 +28,11 @@ from foreword.evaluate.compare.results import Curve, Gates, Row
 from foreword.measures.perplexity import Measures
 from foreword.protocols import Json
 from foreword.storage.atomic import atomic_file
-from foreword.storage.checkpoint import Checkpoint
+from foreword.storage.checkpoint import ABOUT, Checkpoint
 from foreword.storage.safetensors import read_arrays, write_arrays
 from foreword.text.strict_json import parse_json
 
-VERSION = 2
+VERSION = 3
 FORGOTTEN_AFTER = 7 * 24 * 3600.0
 """Seconds after which a folder that was not resumed is deleted."""
 
@@ -59,16 +59,48 @@ class Finished(NamedTuple):
     spent: float
 
 
+@dataclass(slots=True)
+class Learnt:
+    """How a network has learnt so far. tokens: how many it has read; train, valid: the points of its ``Curve``."""
+
+    tokens: int = 0
+    train: list[tuple[float, float]] = field(default_factory=list)
+    valid: list[tuple[float, float]] = field(default_factory=list)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of training until the last point."""
+        return self.train[-1][0] if self.train else 0.0
+
+
 class TolerantCheckpoint(Checkpoint):
-    """A checkpoint that is not written where the disk is full."""
+    """A checkpoint that also holds how the network has learnt, and that is not written where the disk is full.
+
+    Both are in one file, so that they agree whenever the process is killed.
+    """
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, every=CHECKPOINT_EVERY)
+        self.learnt = self._stored()
 
     def write(self, arrays: Mapping[str, Array], kind: str, run: str, facts: Mapping[str, Json] | None = None) -> None:
         """Write the arrays of a run if there is space for them."""
         with suppress(OSError, ForewordError):
-            super().write(arrays, kind, run, facts)
+            super().write(arrays, kind, run, {**(facts or {}), "learnt": asdict(self.learnt)})
+
+    def discard(self) -> None:
+        """Delete the file, and forget how the network learnt."""
+        self.path.unlink(missing_ok=True)
+        self.learnt = Learnt()
+
+    def _stored(self) -> Learnt:
+        """Return how the network had learnt when the file was written; nothing if it cannot be read."""
+        try:
+            found = parse_json(read_arrays(self.path)[ABOUT].tobytes())["learnt"]
+            curve = _curve(found)
+            return Learnt(int(_number(found["tokens"])), list(curve.train), list(curve.valid))
+        except (OSError, ValueError, TypeError, LookupError, AttributeError, ForewordError):
+            return Learnt()
 
 
 class RunCache:
@@ -110,16 +142,14 @@ class RunCache:
 
     def seconds(self, model: str, wanted: float) -> float:
         """Return the seconds a network may learn, those it had when it began: its rate falls by that clock."""
-        return float(self._note(model, {"seconds": wanted})["seconds"])
-
-    def curve(self, model: str) -> Curve:
-        """Return how a network learnt before it was stopped."""
-        return _curve(self._note(model, {}).get("curve", {}))
-
-    def write_curve(self, model: str, curve: Curve) -> None:
-        """Write how a network has learnt so far."""
-        if self.folder is not None:
-            self._write_note(model, self._note(model, {}) | {"curve": asdict(curve)})
+        if self.folder is None:
+            return wanted
+        note = self._file(model, "learning.json")
+        with suppress(OSError, ValueError, TypeError, LookupError):
+            return float(_number(parse_json(note.read_bytes())["seconds"]))
+        with suppress(OSError, ForewordError), atomic_file(note) as new:
+            new.write_text(json.dumps({"seconds": wanted}), encoding="utf-8")
+        return wanted
 
     def close(self) -> None:
         """Delete the folder of a run that has completed."""
@@ -129,22 +159,6 @@ class RunCache:
     def _file(self, model: str, suffix: str) -> Path:
         assert self.folder is not None
         return self.folder / f"{model}.{suffix}"
-
-    def _note(self, model: str, default: dict[str, Any]) -> dict[str, Any]:
-        """Return what was noted of a network in training; if nothing was, note ``default``."""
-        if self.folder is None:
-            return default
-        with suppress(OSError, ValueError):
-            note = parse_json(self._file(model, "learning.json").read_bytes())
-            if isinstance(note, dict) and isinstance(note.get("seconds"), float):
-                return note
-        if default:
-            self._write_note(model, default)
-        return default
-
-    def _write_note(self, model: str, note: dict[str, Any]) -> None:
-        with suppress(OSError, ForewordError), atomic_file(self._file(model, "learning.json")) as new:
-            new.write_text(json.dumps(note), encoding="utf-8")
 
 
 def _delete_old(root: Path, now: float) -> None:

@@ -19,6 +19,7 @@ from foreword.evaluate.compare.ladder import LADDER, compare
 from foreword.evaluate.compare.results import Comparison, ComparisonProgress, Curve, Event, Gates, Resumed, Row
 from foreword.evaluate.compare.run_cache import RunCache
 from foreword.measures.perplexity import Measures
+from foreword.storage.safetensors import read_arrays
 
 DOCUMENTS = [f"the {animal} saw the {thing}" for animal in ("cat", "dog", "owl") for thing in ("mat", "hat")] * 8
 MODELS = ["unigram", "5-gram", "rnn"]
@@ -86,6 +87,26 @@ def test_a_network_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: pyte
     seconds = [second for second, _ in curve.train]
     assert seconds == sorted(seconds)
     assert seconds[0] < 0.4 * seconds[-1]  # what it learnt before it was stopped is in the picture
+
+
+def test_a_network_that_was_stopped_during_its_test_keeps_its_training(tmp_path: Path) -> None:
+    """Once its row said that it had learnt for 0 epochs: nothing was left to train, and only training was counted."""
+    settings = {"models": ["rnn"], "time_budget": 2}
+    stopped = time.perf_counter()
+    for event in run(tmp_path, **settings):
+        if isinstance(event, ComparisonProgress) and event.phase.startswith("testing"):
+            stopped = time.perf_counter() - stopped
+            break
+    [checkpoint] = tmp_path.glob("*/rnn.checkpoint")
+    begun = int(read_arrays(checkpoint)["where"][0])  # epochs, each of a few words less than the text has
+    *_, last = run(tmp_path, **settings)
+    assert isinstance(last, Comparison)
+    [row] = last.rows
+    assert begun > 1
+    assert 0.9 * (begun - 1) <= row.epochs <= begun
+    assert row.curve is not None
+    assert row.curve.train
+    assert row.curve.train[-1][0] <= row.train_seconds < stopped
 
 
 def test_a_checkpoint_that_cannot_be_read_is_trained_again(tmp_path: Path) -> None:
