@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from typing import Any, TypeVar
@@ -93,6 +92,10 @@ def check_weights(
             raise ValueError(f"a number of {name} is not finite")
 
 
+LARGEST = 1 << 63
+"""From here on an integer is no number for NumPy."""
+
+
 def check_number(
     name: str,
     value: object,
@@ -107,8 +110,8 @@ def check_number(
     kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
     if isinstance(value, bool) or not isinstance(value, kinds):
         raise SettingError(f"{name} is {value!r}: expected a {'whole ' if whole else ''}number")
-    if not whole and isinstance(value, int) and abs(value) > sys.float_info.max:
-        raise SettingError(f"{name} is too large: expected a number below {sys.float_info.max:.3g}")
+    if not whole and isinstance(value, int) and abs(value) >= LARGEST:  # NumPy would take it for an int64
+        raise SettingError(f"{name} is too large: expected a number below {LARGEST:.3g}")
     if not (least <= value <= most and value < below and (above is None or value > above)):
         lower = f"at least {least:g}" if above is None else f"more than {above:g}"
         upper = "" if most == math.inf else f" and at most {most:g}"

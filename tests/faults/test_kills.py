@@ -43,7 +43,7 @@ def test_what_is_wrong_would_be_found(place: Path) -> None:
     def whole(folder: Path) -> None:
         assert len((folder / MODEL).read_bytes()) == 200_000
 
-    outcome = kill_at_random(Work("careless", careless, False, whole), 3, place / "kills")
+    outcome = kill_at_random(Work("careless", careless, False, whole), 8, place / "kills")
     assert any("after a kill" in line for line in outcome.found)
     assert any("other bytes" in line for line in outcome.found)
     assert not outcome.finished
