@@ -231,7 +231,7 @@ def find(index: IndexFolder, words: Words, *, k: Most = 10, indexes: IndexOption
 
 def context(index: IndexFolder, words: Words, *, k: Most = 10, indexes: IndexOptions, output: OutputOptions) -> None:
     """Show what follows the longest suffix of the words that occurs in the corpus: words, counts, probabilities."""
-    from foreword.cli.printing import with_singulars, print_message, write_json
+    from foreword.cli.printing import print_message, with_singulars, write_json
 
     found = indexes.load(index).context(words, k)
     following = [{"token": word, "count": n, "probability": n / found.count} for word, n in found.words]

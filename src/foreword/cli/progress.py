@@ -65,7 +65,7 @@ class ReportedJob:
 @contextmanager
 def job(output: OutputOptions, out: str, **facts: Any) -> Iterator[ReportedJob]:
     """Show the progress of work that saves something in ``out``; then report its facts and how long it took."""
-    from foreword.cli.printing import with_singulars, print_message, write_json
+    from foreword.cli.printing import print_message, with_singulars, write_json
 
     began = time.perf_counter()
     with progress(output.quiet) as meter:

@@ -122,7 +122,7 @@ def write_corpus(
     blocks: Iterator[Block], tokenizer: TextTokenizer, folder: str, threads: int | None, output: OutputOptions
 ) -> None:
     """Encode the text and save it as a corpus."""
-    from foreword.cli.printing import with_singulars, print_message, write_json
+    from foreword.cli.printing import print_message, with_singulars, write_json
     from foreword.tokens.corpus import Corpus
 
     corpus = Corpus.from_blocks(blocks, tokenizer, threads=threads, folder=folder)
