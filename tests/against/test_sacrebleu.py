@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from foreword.measures.translation import (
@@ -61,6 +61,7 @@ def test_13a(line: str) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(LINES, LINES, LINES), min_size=1, max_size=4), st.booleans(), st.booleans())
+@example([("", "the", ""), ("cat 3 . . . —", "the the the the the 3 3 3", "The The 3 3")], False, True)  # fit alike
 def test_q02_everything_on_lines_made_up(rows: list[tuple[str, str, str]], lowercase: bool, two: bool) -> None:
     """Q02: one or two references, cased or not: corpus and sentence BLEU, chrF, chrF++ and chrF+ of higher order."""
     lines = [row[0] for row in rows]

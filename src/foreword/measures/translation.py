@@ -246,11 +246,11 @@ def _compared(own: Counter[Any], other: Counter[Any]) -> tuple[int, ...]:
 
 
 def _f_score(counts: _Counts) -> float:
-    """Return the F score averaged over n."""
+    """Return the F score averaged over n, rounded as sacreBLEU's: that decides between references that fit alike."""
     pairs = [(right / own, right / other) for own, other, right in counts if own and other]
     precision, recall = (sum(column) / len(pairs) for column in zip(*pairs, strict=True)) if pairs else (0.0, 0.0)
     weighted = BETA**2 * precision + recall
-    return 100 * (1 + BETA**2) * precision * recall / weighted if weighted else 0.0
+    return 100 * ((1 + BETA**2) * precision * recall / weighted) if weighted else 0.0
 
 
 def _chrf(counts: _Counts, references: int, word_order: int, lowercase: bool) -> Score:
