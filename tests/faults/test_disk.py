@@ -44,6 +44,7 @@ def test_several_writers_and_a_reader(place: Path) -> None:
     check(fault_disk.two_writers(place / "two", 2))
 
 
+@pytest.mark.long
 def test_clocks_may_jump(place: Path) -> None:
     check(fault_disk.jumping_clock(place / "clock"))
 
@@ -53,6 +54,7 @@ def test_a_flipped_bit_of_a_large_model_is_reported(place: Path) -> None:
 
 
 @pytest.mark.skipif(bool(why_not()), reason=why_not() or "disks can be slowed")
+@pytest.mark.long
 def test_a_slow_disk_gives_the_same_bytes(place: Path) -> None:
     fault = slow_disk(place / "slow", ("n-gram estimation", "BPE training"), kills=1, microseconds=1000)
     check(fault)
@@ -61,6 +63,7 @@ def test_a_slow_disk_gives_the_same_bytes(place: Path) -> None:
 
 
 @pytest.mark.skipif(bool(why_not()), reason=why_not() or "disks can be slowed")
+@pytest.mark.long
 def test_other_bytes_and_tracebacks_on_a_slow_disk_would_be_found(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fault_slow, "timed", lambda work, folder: 0.0)  # so that nothing is on the fast disk
     assert slow_disk(place / "slow", ("saving over a model",), 0, 0).found == [
