@@ -115,6 +115,7 @@ class Recorder:
             self._hold(here, number)
             if sync:
                 self._names[number] = entries
+            self._names.setdefault(number, {})  # once it is deleted, its number still is that of a folder
             names[number] = entries, self._names.get(number, {})
             for name in inside:
                 data = (here / name).read_bytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from benchmarks.fault_kills import MODEL, WORKS, Work, whole_or_absent
 from benchmarks.fault_power import cut_power
 
 from foreword.ngram.unigram import UnigramLM
-from foreword.storage.atomic import atomic_file
+from foreword.storage.atomic import atomic_file, sync_entries
 from foreword.storage.folder import save
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
@@ -57,3 +58,18 @@ def test_what_is_not_synced_would_be_found(place: Path) -> None:
     assert "not all that was finished is on the disk" in found
     assert any("AssertionError" in line for line in found)
     assert cut_power(Work("careful", careful, False, whole), 8, place / "cuts").found == []
+
+
+def test_a_deleted_folder_that_comes_back_is_a_folder(place: Path) -> None:
+    """A folder whose name was synced, and nothing in it, was once put back as a file."""
+
+    def write(folder: Path) -> None:
+        (folder / "kept").mkdir(exist_ok=True)
+        sync_entries(folder)
+        (folder / "kept" / "part").write_text("x")
+        shutil.rmtree(folder / "kept")
+
+    def check(folder: Path) -> None:
+        assert not (folder / "kept").is_file()
+
+    assert cut_power(Work("folder", write, False, check), 12, place / "cuts").found == []
