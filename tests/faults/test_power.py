@@ -72,4 +72,4 @@ def test_a_deleted_folder_that_comes_back_is_a_folder(place: Path) -> None:
     def check(folder: Path) -> None:
         assert not (folder / "kept").is_file()
 
-    assert cut_power(Work("folder", write, False, check), 12, place / "cuts").found == []
+    assert cut_power(Work("folder", write, False, check), 40, place / "cuts").found == []
