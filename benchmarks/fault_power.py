@@ -116,7 +116,7 @@ class Recorder:
             if sync:
                 self._names[number] = entries
             self._names.setdefault(number, {})  # once it is deleted, its number still is that of a folder
-            names[number] = entries, self._names.get(number, {})
+            names[number] = entries, self._names[number]
             for name in inside:
                 data = (here / name).read_bytes()
                 self._hold(here / name, entries[name])

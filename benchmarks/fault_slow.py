@@ -33,7 +33,7 @@ PATIENCE = 600.0
 def why_not() -> str:
     """Return why disks cannot be slowed here; nothing if they can."""
     if sys.platform != "linux":
-        return "a library is preloaded as on Linux"
+        return "the library that slows calls is preloaded, which only Linux does"
     return "" if shutil.which("cc") else "there is no C compiler"
 
 

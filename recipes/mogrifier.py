@@ -48,26 +48,31 @@ MEASURE = (
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """What a text's model differs in from the Penn Treebank's, which its authors tuned. mc: samples of dropout."""
+    """What a text's model differs in from the Penn Treebank's, which its authors tuned.
+
+    mc: samples of Monte Carlo dropout. rows: rows in which valid and test are read; more than one in half precision.
+    """
 
     dropout: Dropout
-    training: Training = RECIPE
+    training: Training
     units: int = 896
     mc: int = 192
+    rows: int = 1
 
 
-PTB = Mogrifier.DROPOUT
+PTB, FALLING = Mogrifier.DROPOUT, replace(RECIPE, schedule="cosine", last_rate=0.3)
 TEXTS = {
-    "ptb": Text(PTB),
+    "ptb": Text(PTB, FALLING),
     "wikitext-2": Text(
         replace(PTB, input=0.65, between=0.25, output=0.65, state=0.35),
-        replace(RECIPE, l2=1.6e-6, evaluate_every=6),
+        replace(FALLING, l2=1.6e-6, evaluate_every=6),
     ),
     "characters": Text(
         replace(PTB, input=0.0, between=0.15, output=0.15, state=0.15),
-        replace(RECIPE, batch=128, steps=140, rate=1.5e-3, l2=0.0, last_rate=0.05, evaluate_every=1),
+        replace(FALLING, batch=128, steps=140, rate=1.5e-3, l2=0.0, last_rate=0.05, evaluate_every=1),
         units=1280,
         mc=0,
+        rows=64,
     ),
 }
 """Of WikiText-2, twice as long, L2 is half and dropout a little less; neither that nor the characters' was tuned."""
@@ -78,8 +83,8 @@ WITHOUT: dict[str, dict[str, Any]] = {
     "low rank": {"rank": 0},
     "capped": {"capped": False},
     "summed": {"summed": False},
-    "fresh": {"dropout": replace(PTB, fresh=False)},
-    "state": {"dropout": replace(PTB, state=0.0)},
+    "fresh": {"dropout": {"fresh": False}},
+    "state": {"dropout": {"state": 0.0}},
     "beta1": {"training": {"beta1": 0.9}},
     "l2": {"training": {"l2": 0.0}},
     "reset": {"training": {"reset": 0.0}},
@@ -125,10 +130,8 @@ class Mark:
 
 def settings(given: argparse.Namespace, words: int) -> Training:
     """Return the recipe for a run of so many seconds or updates; its rate falls after ``hold`` of them."""
-    training = TEXTS[given.text].training
-    if given.text != "characters":
-        training = replace(training, last_rate=0.3)
-    training = replace(training, schedule="cosine", hold=given.hold, **WITHOUT[given.without].get("training", {}))
+    changed = WITHOUT[given.without].get("training", {})
+    training = replace(TEXTS[given.text].training, hold=given.hold, **changed)
     if given.rounds == 0:
         training = replace(training, rate=3e-3, l2=3.558e-6)
     if not given.updates:
@@ -142,7 +145,7 @@ def build(given: argparse.Namespace, words: int) -> Mogrifier:
     text, changed = TEXTS[given.text], {**WITHOUT[given.without]}
     training, units = settings(given, words), given.units or text.units
     changed.pop("training", None)
-    dropout = changed.pop("dropout", TWIN if given.rounds == 0 else text.dropout)
+    dropout = replace(TWIN if given.rounds == 0 else text.dropout, **changed.pop("dropout", {}))
     shape = {"rounds": given.rounds, "rank": given.rank} | changed
     return Mogrifier(units, 2, **shape, dropout=dropout, training=training, seed=given.seed)
 
@@ -213,14 +216,20 @@ def perplexities(
     return reader.losses(ids[at]).double().mean((1, 2)).exp().tolist()
 
 
+def is_trial(given: argparse.Namespace) -> bool:
+    """Return whether a run tries an ingredient, by a number of updates or without it: the test text is not read."""
+    return bool(given.updates) or given.without != "nothing"
+
+
 def measured(model: Mogrifier, mark: Mark, data: dict[str, Corpus], samples: int, given: argparse.Namespace) -> Row:
-    """Measure one mark on the validation text and, where no ingredient is switched off, on the test text."""
+    """Measure one mark on the validation text and, where it is no trial of an ingredient, on the test text."""
     half = "float32" if mark.weights.device.type == "cpu" else "float16"
-    rows, exact = (64, half) if given.text == "characters" else (1, "float32")
+    rows = TEXTS[given.text].rows
+    exact = "float32" if rows == 1 else half
     valid = perplexities(model, mark, data["valid"], TEMPERATURES, half, rows)
     best = valid.index(min(valid))
     row = Row(mark.seconds, mark.epochs, TEMPERATURES[best], valid[best], valid[TEMPERATURES.index(1.0)])
-    if not given.updates:
+    if not is_trial(given):
         at_1, test = perplexities(model, mark, data["test"], (1.0, row.temperature), exact, rows)
         row = replace(row, test=test, test_at_1=at_1)
     if samples:
@@ -244,12 +253,13 @@ def sampled(model: Mogrifier, mark: Mark, data: dict[str, Corpus], samples: int,
     return replace(row, **found, mc_scale=scale, mc_temperature=temperature)
 
 
-def record(path: Path, row: Row, given: argparse.Namespace, parameters: int) -> None:
+def record(path: Path, row: Row, given: argparse.Namespace, model: Mogrifier) -> None:
     """Add a row to the results, with what it takes to repeat it."""
     rows = stored_rows(path)
-    model = "mogrifier" if given.rounds else "plain LSTM"
-    run: dict[str, Any] = {"text": given.text, "model": model, "rounds": given.rounds, "parameters": parameters}
-    if given.updates:
+    name = "mogrifier" if model.rounds else "plain LSTM"
+    run: dict[str, Any] = {"text": given.text, "model": name, "rounds": model.rounds}
+    run["parameters"] = model.parameter_count
+    if is_trial(given):
         run |= {"updates": given.updates, "without": given.without}
     if given.together > 1:
         run["runs_at_once"] = given.together
@@ -270,9 +280,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--text", choices=list(TEXTS), default="ptb")
     parser.add_argument("--data", type=Path, help="the text's folder")
     parser.add_argument("--seconds", type=float, default=450.0, help="of the whole run")
-    parser.add_argument(
-        "--updates", type=int, default=0, help="of the whole run, instead of seconds; only valid is read"
-    )
+    parser.add_argument("--updates", type=int, default=0, help="of the whole run, instead of seconds; test is not read")
     parser.add_argument("--without", choices=list(WITHOUT), default="nothing", help="switch an ingredient off")
     parser.add_argument("--hold", type=float, default=0.75, help="share of the run at the whole rate")
     parser.add_argument("--marks", type=lambda text: tuple(map(float, text.split(","))), default=())
@@ -305,10 +313,10 @@ def main() -> None:
     compile_kernels(model, data)
     marks = train(model, data, given)
     ended = given.checkpoint is None or (bool(marks) and marks[-1].seconds >= given.seconds)
-    samples = TEXTS[given.text].mc if given.mc is None and not given.updates else given.mc or 0
+    samples = TEXTS[given.text].mc if given.mc is None and not is_trial(given) else given.mc or 0
     for place, mark in enumerate(marks):
         row = measured(model, mark, data, samples if ended and place == len(marks) - 1 else 0, given)
-        record(given.out, row, given, model.parameter_count)
+        record(given.out, row, given, model)
     if given.save is not None:
         save(model, given.save)
 

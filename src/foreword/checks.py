@@ -93,7 +93,7 @@ def check_weights(
 
 
 LARGEST = 1 << 63
-"""From here on an integer is no number for NumPy."""
+"""Integers from here on do not fit NumPy's int64."""
 
 
 def check_number(
@@ -110,7 +110,7 @@ def check_number(
     kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
     if isinstance(value, bool) or not isinstance(value, kinds):
         raise SettingError(f"{name} is {value!r}: expected a {'whole ' if whole else ''}number")
-    if not whole and isinstance(value, int) and abs(value) >= LARGEST:  # NumPy would take it for an int64
+    if not whole and isinstance(value, int) and abs(value) >= LARGEST:
         raise SettingError(f"{name} is too large: expected a number below {LARGEST:.3g}")
     if not (least <= value <= most and value < below and (above is None or value > above)):
         lower = f"at least {least:g}" if above is None else f"more than {above:g}"

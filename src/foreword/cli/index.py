@@ -231,7 +231,8 @@ def find(index: IndexFolder, words: Words, *, k: Most = 10, indexes: IndexOption
 
 def context(index: IndexFolder, words: Words, *, k: Most = 10, indexes: IndexOptions, output: OutputOptions) -> None:
     """Show what follows the longest suffix of the words that occurs in the corpus: words, counts, probabilities."""
-    from foreword.cli.printing import print_message, with_singulars, write_json
+    from foreword.cli.printing import print_message, write_json
+    from foreword.picture.picture import plural
 
     found = indexes.load(index).context(words, k)
     following = [{"token": word, "count": n, "probability": n / found.count} for word, n in found.words]
@@ -239,8 +240,8 @@ def context(index: IndexFolder, words: Words, *, k: Most = 10, indexes: IndexOpt
         write_json({**asdict(found), "words": following})
         return
     if not output.quiet:
-        numbers = with_singulars(f"matched {found.length} tokens"), with_singulars(f"{found.count:,} times")
-        print_message(f"{numbers[0]}, {found.matched!r}, {numbers[1]}")
+        matched, times = plural(found.length, "token", "tokens"), plural(found.count, "time", "times")
+        print_message(f"matched {matched}, {found.matched!r}, {times}")
     for each in following:
         _write_cells(each["token"], each["count"], f"{each['probability']:.4f}")
 

@@ -122,15 +122,16 @@ def write_corpus(
     blocks: Iterator[Block], tokenizer: TextTokenizer, folder: str, threads: int | None, output: OutputOptions
 ) -> None:
     """Encode the text and save it as a corpus."""
-    from foreword.cli.printing import print_message, with_singulars, write_json
+    from foreword.cli.printing import print_message, write_json
+    from foreword.picture.picture import plural
     from foreword.tokens.corpus import Corpus
 
     corpus = Corpus.from_blocks(blocks, tokenizer, threads=threads, folder=folder)
     if output.as_json:
         write_json({"documents": len(corpus), "tokens": len(corpus.ids), "output": folder})
     elif not output.quiet:
-        counted = with_singulars(f"{len(corpus):,} documents, {len(corpus.ids):,} tokens")
-        print_message(f"{counted}, saved in {folder}")
+        documents, tokens = plural(len(corpus), "document", "documents"), plural(len(corpus.ids), "token", "tokens")
+        print_message(f"{documents}, {tokens}, saved in {folder}")
 
 
 def spellings(vocab: Vocab, tokens: bool, as_json: bool) -> list[str]:

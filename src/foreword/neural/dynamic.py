@@ -232,7 +232,7 @@ class _Learner:
         return self._logs[:count].double().cpu().numpy()
 
     def close(self) -> None:
-        """Let go of the graph now: were it left to the collector of garbage, that might end the next recording."""
+        """Free the graph and its memory now, not when garbage is collected."""
         self._step = self._chunk
 
     def _chunk(self) -> None:

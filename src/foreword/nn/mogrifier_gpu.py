@@ -127,7 +127,7 @@ class _Tile:
         """Return the constants of a program with this tile; fewer stages where several runs share the GPU."""
         return {
             "BM": self.texts, "BN": self.units, "BK": self.inner,
-            "num_warps": self.warps, "num_stages": max(min(2, self.stages), self.stages // RUNS),
+            "num_warps": self.warps, "num_stages": max(2, self.stages // RUNS),
         }  # fmt: skip
 
 

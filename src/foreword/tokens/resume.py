@@ -9,6 +9,7 @@ counts as one that was never stopped.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields
 from itertools import islice
 from pathlib import Path
 
@@ -62,7 +63,7 @@ def _read(path: Path, fingerprint: str) -> tuple[int, Counted]:
     """Return how many blocks the counts of a checkpoint cover, and the counts."""
     arrays, facts = read_checkpoint(path, kind=KIND, run=fingerprint)
     try:
-        if arrays.keys() != {"data", "offsets", "counts", "firsts"}:
+        if arrays.keys() != {each.name for each in fields(Counted)}:
             raise ValueError("wrong names")
         counted = Counted(**arrays)
         counted.check()

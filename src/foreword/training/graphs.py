@@ -6,6 +6,7 @@ them once and replays them all; what an update reads and writes must then always
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 
 import torch
@@ -48,6 +49,12 @@ class Graphed:
         graph = torch.cuda.CUDAGraph()
         if self._generator is not None:
             graph.register_generator_state(self._generator)
-        with torch.cuda.graph(graph):
-            self._step()
+        collecting = gc.isenabled()
+        gc.disable()  # a graph that is no longer used, freed during a recording, would end it
+        try:
+            with torch.cuda.graph(graph):
+                self._step()
+        finally:
+            if collecting:
+                gc.enable()
         return graph
