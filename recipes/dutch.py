@@ -2,14 +2,17 @@
 
     python recipes/dutch.py --data FOLDER --out FOLDER                  every row, on a GPU
     python recipes/dutch.py --data FOLDER --rows attention              some of them
+    python recipes/dutch.py --data FOLDER --out FOLDER --rows ensemble --members A.model B.model
     python recipes/dutch.py --data FOLDER --out FOLDER --small          a quarter of the units and six epochs, for a CPU
     python recipes/dutch.py --data FOLDER --tiny                        a few hundred pairs on a CPU: does it run?
 
 FOLDER has train.tsv.xz, valid.tsv.xz and test.tsv.xz, English and Dutch with a tab between: sentences of Tatoeba,
 divided so that no English sentence is in two parts. One BPE for both languages, learnt from the training part. The
 validation part chooses the epoch and the search; the test part is translated once by each search and measured as
-sacreBLEU does, cased, one reference per pair, with 95 % intervals. A row that is in the folder already is not run
-again, and one that was stopped resumes from its checkpoint. dutch.json has all rows: it is docs/results/dutch.json.
+sacreBLEU does, cased, one reference per pair, with 95 % intervals. The row ``ensemble`` trains nothing: it is the mean
+of the probabilities of models that other runs of this recipe saved, with other seeds. A row that is in the folder
+already is not run again, and one that was stopped resumes from its checkpoint. dutch.json has all rows: it is
+docs/results/dutch.json.
 """
 
 from __future__ import annotations
@@ -17,18 +20,23 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from multi30k import SEARCHES, best_search, first, learn, searched, tell
+from multi30k import SEARCHES, Texts, best_search, first, learn, searched, searched_by, tell
 
-from foreword import BPETokenizer, Seq2Seq, TextTranslator, save
+from foreword import BPETokenizer, Corpus, Seq2Seq, TextTranslator, load, save
 from foreword.lessons.claims.results import provenance, write_result
 from foreword.measures.translation import bleu_interval, chrf_interval
+from foreword.nn.dropout import NO_DROPOUT
 from foreword.picture.heat import attention
 from foreword.picture.picture import write_standalone
 from foreword.pipeline.translator import read_table_of_pairs
 from foreword.storage.checkpoint import Checkpoint
+from foreword.translate.ensemble import Ensemble
 
 ROWS: dict[str, dict[str, Any]] = {
     "attention": {"encoder": 1024},
@@ -46,55 +54,96 @@ TINY: dict[str, Any] = {"units": 64, "words": 64, "epochs": 2, "batch": 1000}
 PIECES = 4000
 """Few, since the pairs are few."""
 SMALL_PIECES = 3000
-TRIED = ("units", "words", "encoder", "layers", "dropout", "epochs", "batch")
+TRIED: dict[str, type] = {
+    "units": int, "words": int, "encoder": int, "layers": int, "dropout": float, "smoothing": float, "epochs": int,
+    "batch": int, "rate": float, "average": float,
+}  # fmt: skip
 """Settings that may be given."""
 SMALL_SEARCHES = ("greedy", "beam 5, GNMT", "beam 5, GNMT, coverage")
 EXAMPLE = "I have read the book."
 """Dutch puts the second verb last (Ik heb het boek gelezen): the whole sentence must be read before it is written."""
 
+SHOWN = ("bleu_valid", "bleu", "bleu_interval", "chrf", "epochs", "seconds")
 MEASURE = (
     "BLEU and chrF as sacreBLEU: cased, detokenised, 13a, one reference; 95 % intervals by the bootstrap over lines"
 )
 
 
-def run(row: str, given: argparse.Namespace) -> dict[str, Any]:
-    """Train one row, translate both parts with every search, and measure."""
+def read_parts(given: argparse.Namespace) -> list[Texts]:
+    """Return the training, validation and test pairs."""
     parts = [read_table_of_pairs(given.data / f"{part}.tsv.xz") for part in ("train", "valid", "test")]
+    return [first(part, size) for part, size in zip(parts, (400, 20, 20), strict=True)] if given.tiny else parts
+
+
+def build(row: str, given: argparse.Namespace) -> Seq2Seq:
+    """Return the network of a row."""
     settings = {**SETTINGS, "seconds": given.seconds, "seed": given.seed, **ROWS[row]}
     settings |= {name: value for name in TRIED if (value := getattr(given, name)) is not None}
     if given.small:
         settings |= SMALL | ({"encoder": 256} if "encoder" in settings else {})
     if given.tiny:
         settings |= TINY | ({"encoder": 64} if "encoder" in settings else {})
-        parts = [first(part, size) for part, size in zip(parts, (400, 20, 20), strict=True)]
-    train, valid, test = parts
+    if given.word_dropout:
+        rate = settings["dropout"]
+        settings["dropout"] = replace(NO_DROPOUT, words=given.word_dropout, input=rate, between=rate, output=rate)
+    return Seq2Seq(**settings)
+
+
+def run(row: str, given: argparse.Namespace) -> dict[str, Any]:
+    """Train one row, translate both parts with every search, and measure."""
+    train, valid, test = read_parts(given)
     pieces = 1000 if given.tiny else SMALL_PIECES if given.small else given.pieces
     tokenizer = BPETokenizer(pieces, prefix_space=True).fit([*train[0], *train[1]])
-    translator = TextTranslator(tokenizer, tokenizer, Seq2Seq(**settings))
+    translator = TextTranslator(tokenizer, tokenizer, build(row, given))
     checkpoint = None if given.out is None else Checkpoint(given.out / f"{row}.checkpoint", every=30.0)
-    seconds = learn(translator, train, valid, checkpoint)
+    seconds, done = learn(translator, train, valid, checkpoint)
     tell(f"{row}: trained in {seconds:.0f} s, greedy BLEU on valid {translator.model.valid_score_:.2f}")
     names = SMALL_SEARCHES if given.small else SEARCHES
-    on_valid, on_test = searched(translator, valid, names), searched(translator, test, names)
-    chosen = best_search(on_valid)
-    said = translator.translate(test[0], **SEARCHES[chosen])
-    facts = {
-        "row": row,
-        **provenance(given.seed, seconds, commit=given.commit),
-        "pairs": len(train[0]),
-        "pieces": pieces,
-    }
+    facts = {"row": row, **provenance(given.seed, seconds, commit=given.commit), "pairs": len(train[0])}
     if given.together > 1:
         facts["runs_at_once"] = given.together
-    facts |= {"parameters": translator.model.parameter_count, "settings": translator.model.settings(), "chosen": chosen}
-    facts |= {"bleu": on_test[chosen]["bleu"], "bleu_interval": bleu_interval(said, test[1])}
-    facts |= {"chrf": on_test[chosen]["chrf"], "chrf_interval": chrf_interval(said, test[1])}
-    facts |= {"example": {"source": EXAMPLE, "said": translator.translate([EXAMPLE], **SEARCHES[chosen])[0]}}
+    facts |= {"pieces": pieces, "epochs": round(done / len(translator.pairs(*train).targets.ids), 1)}
+    facts |= {"parameters": translator.model.parameter_count, "settings": translator.model.settings()}
+    on_valid = searched(translator, valid, names)
+    if given.valid_only:
+        return {**facts, "bleu_valid": max(bleus(on_valid).values()), "valid": bleus(on_valid)}
+    found = facts | measured(translator.translate, on_valid, searched(translator, test, names), test)
     if given.out is not None:
         save(translator, given.out / f"{row}.model")
         if translator.model.attention != "none":
             looked = translator.look(EXAMPLE)
             write_standalone(attention(looked.source, looked.target, looked.weights), given.out / "attention.svg")
+    return found
+
+
+def run_ensemble(given: argparse.Namespace) -> dict[str, Any]:
+    """Translate by the mean of the members' probabilities, and measure."""
+    _, valid, test = read_parts(given)
+    members = [load(path) for path in given.members]
+    ensemble, tokenizer = Ensemble([each.model for each in members]), members[0].source
+
+    def translate(texts: list[str], **settings: Any) -> list[str]:
+        found = ensemble.translate(Corpus.from_texts(texts, tokenizer), **settings)
+        return [tokenizer.decode(ids) for ids in found]
+
+    began = time.perf_counter()
+    on_valid, on_test = (searched_by(translate, part, SEARCHES) for part in (valid, test))
+    facts = {"row": "ensemble", **provenance(given.seed, time.perf_counter() - began, commit=given.commit)}
+    seeds = [each.model.seed for each in members]
+    facts |= {"members": len(members), "seeds": seeds, "parameters": ensemble.parameter_count}
+    return facts | measured(translate, on_valid, on_test, test)
+
+
+def measured(
+    translate: Callable[..., list[str]], on_valid: dict[str, Any], on_test: dict[str, Any], test: Texts
+) -> dict[str, Any]:
+    """Return the measures of the search that the validation part chose, and of all others."""
+    chosen = best_search(on_valid)
+    said = translate(test[0], **SEARCHES[chosen])
+    facts: dict[str, Any] = {"chosen": chosen}
+    facts |= {"bleu": on_test[chosen]["bleu"], "bleu_interval": bleu_interval(said, test[1])}
+    facts |= {"chrf": on_test[chosen]["chrf"], "chrf_interval": chrf_interval(said, test[1])}
+    facts |= {"example": {"source": EXAMPLE, "said": translate([EXAMPLE], **SEARCHES[chosen])[0]}}
     return {**facts, "valid": bleus(on_valid), "test": bleus(on_test), "samples": on_test[chosen]["samples"]}
 
 
@@ -109,16 +158,19 @@ def main() -> None:
     parser.add_argument("--rows", default=",".join(ROWS), help=f"some of {', '.join(ROWS)}, with commas between")
     parser.add_argument("--seconds", type=float, default=150.0, help="of training, for each row")
     parser.add_argument("--pieces", type=int, default=PIECES, help=f"of the BPE ({PIECES})")
-    for name in TRIED:
-        parser.add_argument(f"--{name}", type=float if name == "dropout" else int, help=f"{name} of the network")
+    for name, kind in TRIED.items():
+        parser.add_argument(f"--{name}", type=kind, help=f"{name} of the network")
+    parser.add_argument("--word-dropout", type=float, default=0.0, help="rate at which whole words are dropped")
+    parser.add_argument("--valid-only", action="store_true", help="a trial: do not read the test part")
+    parser.add_argument("--members", type=Path, nargs="+", default=[], help="saved models of the row ensemble")
     parser.add_argument("--together", type=int, default=1, metavar="N", help="so many runs share the GPU: is recorded")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--commit", help="of the code, where this is no checkout")
     parser.add_argument("--small", action="store_true", help="a network and a number of epochs for a CPU")
     parser.add_argument("--tiny", action="store_true", help="a few hundred pairs and a small network")
     given = parser.parse_args()
-    if unknown := [row for row in given.rows.split(",") if row not in ROWS]:
-        parser.error(f"there is no row {unknown[0]!r}: expected {', '.join(ROWS)}")
+    if unknown := [row for row in given.rows.split(",") if row not in (*ROWS, "ensemble")]:
+        parser.error(f"there is no row {unknown[0]!r}: expected {', '.join(ROWS)} or ensemble")
     if given.out is not None:
         given.out.mkdir(parents=True, exist_ok=True)
     rows = []
@@ -127,10 +179,10 @@ def main() -> None:
         if file is not None and file.exists():
             rows.append(json.loads(file.read_text("utf-8")))
             continue
-        rows.append(run(row, given))
+        rows.append(run_ensemble(given) if row == "ensemble" else run(row, given))
         if file is not None:
             write_result(file, rows[-1])
-        tell(f"{row}: BLEU {rows[-1]['bleu']:.2f} {rows[-1]['bleu_interval']}, chrF {rows[-1]['chrf']:.2f}")
+        tell(f"{row}: { ({name: rows[-1][name] for name in SHOWN if name in rows[-1]}) }")
     if given.out is not None:
         write_result(given.out / "dutch.json", {"text": "Tatoeba, English to Dutch", "measure": MEASURE, "rows": rows})
 

@@ -22,7 +22,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -74,29 +74,36 @@ def tell(line: str) -> None:
     sys.stderr.flush()
 
 
-def learn(translator: TextTranslator, train: Texts, valid: Texts, checkpoint: Checkpoint | None = None) -> float:
-    """Tell every ten seconds how far it is; how many seconds it took, of a run that is resumed only since then."""
-    began, told = time.perf_counter(), 0.0
+def learn(
+    translator: TextTranslator, train: Texts, valid: Texts, checkpoint: Checkpoint | None = None
+) -> tuple[float, int]:
+    """Train, with a line every ten seconds; return seconds, of a resumed run only since then, and target ids read."""
+    began, told, done = time.perf_counter(), 0.0, 0
     for step in translator.train(*train, valid=valid, by_bleu=True, checkpoint=checkpoint):
-        seconds = time.perf_counter() - began
+        seconds, done = time.perf_counter() - began, step.done
         if seconds - told > 10:
             told = seconds
             tell(
                 f"{seconds:6.0f} s  {step.done / step.total:4.0%}  {step.done / seconds:8.0f} target ids/s"
                 f"  loss {step.loss:.3f}  valid BLEU {translator.model.valid_score_:.2f}"
             )
-    return time.perf_counter() - began
+    return time.perf_counter() - began, done
 
 
 def searched(translator: TextTranslator, part: Texts, names: Iterable[str] = SEARCHES) -> dict[str, Any]:
     """Each way to search: BLEU, chrF, how long the translations are, and the seconds it took."""
+    with_coverage = translator.model.attention != "none"
+    return searched_by(
+        translator.translate, part, [name for name in names if with_coverage or "coverage" not in SEARCHES[name]]
+    )
+
+
+def searched_by(translate: Callable[..., list[str]], part: Texts, names: Iterable[str]) -> dict[str, Any]:
+    """As ``searched``, by any function from texts to translations."""
     found: dict[str, Any] = {}
     for name in names:
-        settings = SEARCHES[name]
-        if settings.get("coverage") and translator.model.attention == "none":
-            continue
         began = time.perf_counter()
-        said = translator.translate(part[0], **settings)
+        said = translate(part[0], **SEARCHES[name])
         seconds = time.perf_counter() - began
         found[name] = {**measure_translations(said, part[1]).to_json(), "seconds": seconds}
         found[name]["samples"] = [
@@ -125,7 +132,7 @@ def run(row: str, given: argparse.Namespace, tokenizers: dict[str, BPETokenizer]
     took = time.perf_counter() - began
     tell(f"{row}: {len(train[0]):,} pairs, {len(tokenizer.vocab):,} pieces, {took:.1f} s for them")
     translator = TextTranslator(tokenizer, tokenizer, Seq2Seq(**settings))
-    seconds = learn(translator, train, valid)
+    seconds, done = learn(translator, train, valid)
     tell(f"{row}: trained in {seconds:.0f} s, greedy BLEU on the held-out part {translator.model.valid_score_:.2f}")
     on_valid = searched(translator, valid)
     chosen = best_search(on_valid)
@@ -133,6 +140,7 @@ def run(row: str, given: argparse.Namespace, tokenizers: dict[str, BPETokenizer]
     if given.save:
         save(translator, given.save / f"{row}.model")
     facts = {"row": row, "language": language, **provenance(given.seed, seconds, commit=given.commit)}
+    facts |= {"epochs": round(done / len(translator.pairs(*train).targets.ids), 1)}
     facts |= {"parameters": translator.model.parameter_count, "settings": translator.model.settings()}
     facts |= {"chosen": chosen, "bleu": on_test[chosen]["bleu"], "chrf": on_test[chosen]["chrf"]}
     return {**facts, "valid": _without_samples(on_valid), "test": on_test}

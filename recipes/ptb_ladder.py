@@ -202,18 +202,18 @@ def run(name: str, data: dict[bool, dict[str, Corpus]], given: argparse.Namespac
 
 
 def train(name: str, model: NeuralLM, texts: dict[str, Corpus], checkpoint: Checkpoint) -> tuple[float, float]:
-    """Return seconds of training, looks at valid included (of a resumed run, only since then), and epochs."""
+    """Return seconds of training, validation included (of a resumed run, only since then), and epochs."""
     began = told = time.perf_counter()
-    done = 0.0
+    done = 0
     for step in model.train(texts["train"], valid=texts["valid"], checkpoint=checkpoint):
-        now, done = time.perf_counter(), step.done / step.total
+        now, done = time.perf_counter(), step.done
         if now - told > 10:
             told = now
             talk(
                 f"{name:12} {now - began:6.0f} s  {step.done / step.total:4.0%}  train {math.exp(step.loss):7.2f}"
                 f"  valid {math.exp(-model.valid_score_):7.2f}  rate {step.rate:.3g}"
             )
-    return time.perf_counter() - began, done * model.training.epochs
+    return time.perf_counter() - began, done / len(texts["train"].ids)
 
 
 def mix(name: str, out: Path, commit: str | None) -> None:

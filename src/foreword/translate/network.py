@@ -70,14 +70,16 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Dropout of units, drawn again at every position."""
+    """Dropout of units and of whole words, drawn again at every position."""
 
     shares: Dropout = NO_DROPOUT
     generator: torch.Generator | None = None
 
     def input(self, x: Tensor) -> Tensor:
-        """Drop units of word vectors."""
-        return self._masked(x, self.shares.input)
+        """Drop units of word vectors (…, E), and whole words."""
+        x = self._masked(x, self.shares.input)
+        words = self.shares.words
+        return x * draw_mask((*x.shape[:-1], 1), words, x, self.generator) if words else x
 
     def between(self, x: Tensor) -> Tensor:
         """Drop units between layers, and of what attention reads."""

@@ -9,6 +9,8 @@ Shapes: B sources, S ids of the longest, W texts being written for each, V targe
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +23,7 @@ from foreword.arrays import Array, Doubles, Floats, Ids, Logs, Longs
 from foreword.decode import Goal, Hypothesis
 from foreword.errors import SettingError
 from foreword.nn.network import Weights
-from foreword.protocols import Rows
+from foreword.protocols import Meter, Rows
 from foreword.tokens.vocab import Vocab
 from foreword.translate.network import EncoderMemory, State, TranslationNetwork
 
@@ -100,22 +102,88 @@ def _words(mask: Tensor) -> Tensor:
     return torch.cat((mask[:, 1:], torch.zeros_like(mask[:, :1])), 1)
 
 
-def search(network: TranslationNetwork, weights: Weights, memory: EncoderMemory, goal: Goal) -> list[list[Hypothesis]]:
-    """Return the ``goal.n_best`` likeliest targets found for each source, best first, as ``beam_search`` does."""
-    return _Search(network, weights, memory, goal).run()
+class Decoder:
+    """One network that writes all texts of a search: its memory of the sources, and its state after each text.
+
+    memory: of the sources that are still searched for. state: (B · W, …). covered: (B, W, S), how much each source word
+    was attended to.
+    """
+
+    def __init__(self, network: TranslationNetwork, weights: Weights, memory: EncoderMemory) -> None:
+        self.network, self.weights, self.memory = network, weights, memory
+        self.state: State = memory.state
+        self.covered = memory.values.new_zeros(0, 0, 0)
+
+    def begin(self, width: int) -> None:
+        """Repeat the start state for ``width`` texts of each source."""
+        sources, words = self.memory.mask.shape
+        self.state = tuple(part.repeat_interleave(width, 0) for part in self.memory.state)
+        self.covered = self.memory.values.new_zeros(sources, width, words)
+
+    def next_logprobs(self, words: Tensor) -> Tensor:
+        """Read one word of each text, (B · W,); return log-probabilities of the next, (B · W, V)."""
+        read = self.network.step(self.weights, self.memory, words, self.state)
+        self.state = read.state
+        if read.weights is not None:
+            self.covered = self.covered + read.weights.view(self.covered.shape)
+        scores = linear(read.readout[0], self.network.table(self.weights), self.weights["bias"])
+        return log_softmax(scores.float(), 1)
+
+    def coverage(self) -> Tensor:
+        """Return (B, W) Σ_i log min(covered_i, 1) over the words of each source."""
+        seen = self.covered.clamp(max=1).log().masked_fill(~_words(self.memory.mask)[:, None], 0)
+        return seen.sum(2)
+
+    def select(self, texts: Tensor, sources: Tensor | None) -> None:
+        """Keep the states of some texts; ``sources``: which sources are left, None for all."""
+        if sources is not None:
+            self.memory = self.memory.take(sources)
+        left, width, words = len(self.memory.mask), self.covered.shape[1], self.covered.shape[2]
+        self.state = tuple(part.index_select(0, texts) for part in self.state)
+        self.covered = self.covered.flatten(0, 1).index_select(0, texts).view(left, width, words)
+
+
+def longest_first(documents: Sequence[Longs]) -> list[int]:
+    """Return the indices of documents by falling length, so that those searched together are of similar length."""
+    return sorted(range(len(documents)), key=lambda place: -len(documents[place]))
+
+
+def search(
+    read: Callable[[Sequence[Longs]], Sequence[Decoder]],
+    documents: Sequence[Longs],
+    goal: Goal,
+    at_once: int,
+    meter: Meter | None = None,
+) -> list[list[Hypothesis]]:
+    """Return the ``goal.n_best`` likeliest targets found for each source, best first, as ``beam_search`` does.
+
+    read: encodes some of the sources, ``at_once`` at most, for one decoder or for several, which then write together:
+    p is the mean of their probabilities.
+    """
+    order = longest_first(documents)
+    found: list[list[Hypothesis]] = [[] for _ in documents]
+    for begin in range(0, len(order), at_once):
+        group = order[begin : begin + at_once]
+        for place, texts in zip(group, _Search(read([documents[k] for k in group]), goal).run(), strict=True):
+            found[place] = texts
+        if meter is not None:
+            meter("translating", begin + len(group), len(order))
+    return found
 
 
 class _Search:
-    """live: (B,) which sources are still searched for. ids: (B, W, tokens so far) and logprobs (B, W), likeliest first,
+    """Beam search for a batch of sources.
+
+    live: (B,) which sources are still searched for. ids: (B, W, tokens so far) and logprobs (B, W), likeliest first,
     minus infinity where there are fewer texts.
     """
 
-    def __init__(self, network: TranslationNetwork, weights: Weights, memory: EncoderMemory, goal: Goal) -> None:
-        if goal.coverage and network.attention == "none":
+    def __init__(self, decoders: Sequence[Decoder], goal: Goal) -> None:
+        if goal.coverage and any(each.network.attention == "none" for each in decoders):
             raise SettingError("a coverage penalty needs attention, and this model has none")
-        self.network, self.weights, self.goal = network, weights, goal
-        self.memory, self.device = memory, memory.mask.device
-        sources, width = len(memory.mask), goal.width
+        mask = decoders[0].memory.mask
+        self.decoders, self.goal, self.device = decoders, goal, mask.device
+        sources, width = len(mask), goal.width
         self.live = np.arange(sources)
         self.finished: list[list[Hypothesis]] = [[] for _ in range(sources)]
         self.unfinished: list[list[Hypothesis]] = [[] for _ in range(sources)]
@@ -123,9 +191,9 @@ class _Search:
         self.logprobs = np.full((sources, width), -np.inf)
         self.logprobs[:, 0] = 0
         self.done = np.zeros(sources, bool)
-        self.state: State = tuple(part.repeat_interleave(width, 0) for part in memory.state)
         self.words = torch.full((sources * width,), goal.end, device=self.device)
-        self.covered = memory.values.new_zeros(sources, width, memory.mask.shape[1])
+        for decoder in decoders:
+            decoder.begin(width)
 
     def run(self) -> list[list[Hypothesis]]:
         """Search until every source has its translations."""
@@ -140,7 +208,7 @@ class _Search:
         return [self._ranked(source)[:best] for source in range(len(self.finished))]
 
     def _extend(self) -> None:
-        goal, vocab = self.goal, len(self.weights["bias"])
+        goal, vocab = self.goal, len(self.decoders[0].weights["bias"])
         totals, places, costs = self._continuations()
         rows, ids = np.divmod(places, vocab)
         ends = (ids == goal.end) & (totals > -np.inf)
@@ -162,31 +230,31 @@ class _Search:
         penalties.
         """
         sources, width = self.logprobs.shape
-        read = self.network.step(self.weights, self.memory, self.words, self.state)
-        self.state = read.state
-        logs = log_softmax(linear(read.readout[0], self.network.table(self.weights), self.weights["bias"]).float(), 1)
-        logs += torch.from_numpy(self.logprobs.reshape(-1, 1)).to(self.device, logs.dtype)
+        logs = self._next_logprobs() + torch.from_numpy(self.logprobs.reshape(-1, 1)).to(self.device, torch.float32)
         most = min(2 * width, width * logs.shape[1])
         top = logs.view(sources, -1).topk(most, 1)
         costs = np.zeros((sources, width))
-        if self.goal.coverage and read.weights is not None:
-            self.covered = self.covered + read.weights.view(sources, width, -1)
-            seen = self.covered.clamp(max=1).log().masked_fill(~_words(self.memory.mask)[:, None], 0)
-            costs = seen.sum(2).double().cpu().numpy()
+        if self.goal.coverage:
+            penalties = [decoder.coverage().double() for decoder in self.decoders]
+            costs = torch.stack(penalties).mean(0).cpu().numpy()
         return top.values.double().cpu().numpy(), top.indices.cpu().numpy(), costs
+
+    def _next_logprobs(self) -> Tensor:
+        """Return (B · W, V): the log of the mean probability of each next word."""
+        logs = [decoder.next_logprobs(self.words) for decoder in self.decoders]
+        return logs[0] if len(logs) == 1 else torch.stack(logs).logsumexp(0) - math.log(len(logs))
 
     def _select_states(self, rows: Longs, ids: Longs) -> None:
         """Select the states of the hypotheses that the surviving ones continue."""
-        width = self.goal.width
-        kept = np.arange(len(self.live))
+        kept, left = np.arange(len(self.live)), None
         if (~self.done).sum() <= MOSTLY_DONE * len(self.done):
             kept = np.flatnonzero(~self.done)
             self.live, self.done = self.live[kept], self.done[kept]
             self.ids, self.logprobs = self.ids[kept], self.logprobs[kept]
-            self.memory = self.memory.take(torch.from_numpy(kept).to(self.device))
-        taken = torch.from_numpy((kept[:, None] * width + rows[kept]).reshape(-1)).to(self.device)
-        self.state = tuple(part.index_select(0, taken) for part in self.state)
-        self.covered = self.covered.flatten(0, 1).index_select(0, taken).view(len(kept), width, self.covered.shape[2])
+            left = torch.from_numpy(kept).to(self.device)
+        texts = torch.from_numpy((kept[:, None] * self.goal.width + rows[kept]).reshape(-1)).to(self.device)
+        for decoder in self.decoders:
+            decoder.select(texts, left)
         self.words = torch.from_numpy(ids[kept].reshape(-1)).to(self.device)
 
     def _cut_off(self, place: int, source: int) -> None:

@@ -56,7 +56,7 @@ from foreword.translate.pairs import (
     vocab_from_arrays,
     vocab_to_arrays,
 )
-from foreword.translate.search import Conditioned, search
+from foreword.translate.search import Conditioned, Decoder, longest_first, search
 from foreword.translate.training import SCHEDULES, TranslationObjective, TranslationTask
 
 SEARCHED_AT_ONCE = {"cpu": 64, "cuda": 512}
@@ -93,7 +93,8 @@ class Seq2Seq(NeuralModel[Pairs]):
 
     units: decoder units; layers: layers of encoder and decoder; cell: "lstm" or "gru". words: size of the word
         embeddings. attention: "additive", "dot", "general", "scaled" or "none".
-    dropout: dropout rate of word vectors, between layers and before the softmax; one number sets all three.
+    dropout: dropout rate of word vectors, between layers and before the softmax; one number sets all three. A
+        ``Dropout`` may also drop whole ``words``, drawn again at every position.
     training: its ``batch`` is in target ids. Fields may also be given by name: ``epochs``, ``rate``, ``average`` (one
         number of ``averages``; −1 for none), ``every`` (epochs between two evaluations) and others.
     device: "cuda" or "cpu"; None for the GPU, where there is one.
@@ -113,7 +114,7 @@ class Seq2Seq(NeuralModel[Pairs]):
         weight_decay=0.0, precision="float16", loss_scale=1024.0,
     )  # fmt: skip
     DROPOUT: ClassVar[Dropout] = Dropout(words=0.0, input=0.3, between=0.3, output=0.3, recurrent=0.0)
-    PLACES: ClassVar[tuple[str, ...]] = PLACES
+    PLACES: ClassVar[tuple[str, ...]] = (*PLACES, "words")
     NEEDS: ClassVar[str] = "pairs"
 
     def __init__(
@@ -285,7 +286,7 @@ class Seq2Seq(NeuralModel[Pairs]):
             raise SettingError("a coverage penalty needs attention, and this model has none")
         self._check_vocabs(sources)
         documents = documents_of(sources)
-        order = _longest_first(documents)
+        order = longest_first(documents)
         found: list[Ids] = [np.empty(0, np.int64)] * len(documents)
         report = None if meter is None else lambda begun: meter("translating", begun, len(order))
         with exact():
@@ -310,20 +311,19 @@ class Seq2Seq(NeuralModel[Pairs]):
         """Search as ``decode.beam_search`` does, for every source; those of similar length together."""
         self._check_vocabs(sources)
         goal = Goal(width, n_best, max_tokens, length_penalty, self.vocab.end, normalisation, coverage)
-        documents = documents_of(sources)
-        order = _longest_first(documents)
-        found: list[list[Hypothesis]] = [[] for _ in documents]
-        at_once = SEARCHED_AT_ONCE[self.flat_weights().device.type]
-        for begin in range(0, len(order), at_once):
-            group = order[begin : begin + at_once]
-            with exact():
-                memory = self._memory([documents[place] for place in group])
-                texts = search(self._network, self.weights_, memory, goal)
-            for place, each in zip(group, texts, strict=True):
-                found[place] = each
-            if meter is not None:
-                meter("translating", begin + len(group), len(order))
-        return found
+        with exact():
+            return search(
+                lambda group: [self.decoder(group)], documents_of(sources), goal, self.searched_at_once, meter
+            )
+
+    @property
+    def searched_at_once(self) -> int:
+        """The number of sources whose translations are searched for together."""
+        return SEARCHED_AT_ONCE[self.flat_weights().device.type]
+
+    def decoder(self, documents: Sequence[Longs]) -> Decoder:
+        """Read sources, each ending in ``</s>``; return what writes their translations."""
+        return Decoder(self.network_, self.weights_, self._memory(documents))
 
     def _memory(self, documents: Sequence[Longs]) -> EncoderMemory:
         source, lengths = padded_ids(documents, fill=self.source_vocab.end)
@@ -388,11 +388,6 @@ class Seq2Seq(NeuralModel[Pairs]):
             if corpus.vocab != vocab:
                 raise InputError(f"the {side} were turned into ids with another vocabulary than the model's")
             corpus.check_ids()
-
-
-def _longest_first(documents: Sequence[Longs]) -> list[int]:
-    """Return the indices of documents by falling length, so that those searched together are of similar length."""
-    return sorted(range(len(documents)), key=lambda place: -len(documents[place]))
 
 
 def _check(model: Seq2Seq) -> None:

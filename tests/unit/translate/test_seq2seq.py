@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from torch.nn.functional import cross_entropy, linear
 
 from foreword.errors import ForewordError, InputError, SettingError
+from foreword.nn.dropout import NO_DROPOUT
 from foreword.protocols import Parts
 from foreword.storage.checkpoint import Checkpoint
 from foreword.storage.folder import load, save
@@ -20,7 +22,7 @@ from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.training.engine import Trainer
 from foreword.training.gradients import new_flat, views
-from foreword.translate.network import ATTENTIONS, NOTHING_DROPPED, TranslationNetwork
+from foreword.translate.network import ATTENTIONS, NOTHING_DROPPED, Drop, TranslationNetwork
 from foreword.translate.pairs import Pairs, batch_of, bucketed, documents_of
 from foreword.translate.seq2seq import Seq2Seq
 from foreword.translate.training import TranslationTask, truth_after
@@ -382,3 +384,16 @@ def test_bad_pairs() -> None:
         model.search(pairs.sources, coverage=0.2)
     with pytest.raises(InputError, match="another vocabulary"):
         model.translate(Corpus.from_ids([[2]], Vocab(["<unk>", "</s>", "x"])))
+
+
+def test_whole_words_are_dropped_position_by_position_and_are_a_setting_that_is_saved(tmp_path: Path) -> None:
+    rates = replace(NO_DROPOUT, words=0.25)
+    dropped = Drop(rates, torch.Generator().manual_seed(0)).input(torch.ones(200, 50, 4))
+    assert_allclose(dropped.unique(), [0, 1 / 0.75], rtol=1e-6)
+    assert (dropped == dropped[..., :1]).all()  # all units of a word, or none
+    assert (dropped[..., 0] == 0).float().mean() == pytest.approx(0.25, abs=0.01)
+    model = Seq2Seq(**SMALL, dropout=rates).fit(reversed_pairs(20))
+    plain = Seq2Seq(**SMALL, dropout=0.0).fit(reversed_pairs(20))
+    assert not torch.equal(model.flat_weights(), plain.flat_weights())
+    save(model, tmp_path / "model")
+    assert load(tmp_path / "model").dropout == rates
