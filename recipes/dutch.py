@@ -56,7 +56,7 @@ PIECES = 4000
 SMALL_PIECES = 3000
 TRIED: dict[str, type] = {
     "units": int, "words": int, "encoder": int, "layers": int, "dropout": float, "smoothing": float, "epochs": int,
-    "batch": int, "rate": float, "average": float,
+    "every": int, "batch": int, "rate": float, "average": float,
 }  # fmt: skip
 """Settings that may be given."""
 SMALL_SEARCHES = ("greedy", "beam 5, GNMT", "beam 5, GNMT, coverage")
