@@ -3,6 +3,7 @@
     python recipes/mogrifier.py --data FOLDER --seconds 915 --marks 300,450      one run, measured on its way
     python recipes/mogrifier.py --data FOLDER --seconds 150 --rounds 0           the plain LSTM by the same recipe
     python recipes/mogrifier.py --data FOLDER --updates 15000 --without capped   one ingredient switched off, valid only
+    python recipes/mogrifier.py --data FOLDER --updates 15000 --dropout-scale 1.1 --l2-scale 2 --two-tailed
     python recipes/mogrifier.py --text wikitext-2 --data FOLDER --seconds 600
     python recipes/mogrifier.py --text characters --data FOLDER --seconds 300    letters of enwiki2014, as in text8
 
@@ -32,7 +33,9 @@ from torch import Tensor
 from foreword.lessons.claims.results import provenance, stored_rows, write_result
 from foreword.neural.mogrifier import RECIPE, Mogrifier
 from foreword.neural.rows import TEMPERATURES, RowReader, monte_carlo_losses
+from foreword.neural.training import LanguageModelTask
 from foreword.nn.dropout import Dropout
+from foreword.nn.recurrent_network import RecurrentNetwork
 from foreword.storage.checkpoint import Checkpoint
 from foreword.storage.folder import save
 from foreword.tokens.corpus import Corpus
@@ -89,8 +92,10 @@ WITHOUT: dict[str, dict[str, Any]] = {
     "l2": {"training": {"l2": 0.0}},
     "reset": {"training": {"reset": 0.0}},
     "averages": {"training": {"averages": ()}},
+    "bias": {},
+    "jitter": {},
 }
-"""Ingredients, and what the model has instead of each."""
+"""Ingredients, and what the model has instead of each; ``ABLATIONS`` has the models of the last two."""
 
 TWIN = Dropout(words=0.0, input=0.628, between=0.307, output=0.69, recurrent=0.0, state=0.369, fresh=True)
 """Rates of the plain LSTM, tuned by the same authors."""
@@ -98,7 +103,41 @@ TWIN = Dropout(words=0.0, input=0.628, between=0.307, output=0.69, recurrent=0.0
 FOLDERS = {"characters": "enwiki2014"}
 """Folders of the data that are not called as their text."""
 
+HOLD = 0.75
+"""Share of a run at the whole rate."""
+
 SCALES, MC_TEMPERATURES = (0.6, 0.75), (1.0, 1.02, 1.04, 1.06, 1.08, 1.1, 1.12, 1.14)
+
+
+class SameCuts(LanguageModelTask):
+    """Cuts the text at the same words in every epoch; usually each epoch has other ones (jittered starts)."""
+
+    def begin_epoch(self, random: np.random.Generator) -> list[int]:
+        """Begin every epoch with the same random numbers."""
+        return super().begin_epoch(np.random.default_rng(0))
+
+
+class WithoutJitter(Mogrifier):
+    """The Mogrifier on a text that is cut at the same words in every epoch."""
+
+    def task(self, data: Corpus, valid: Corpus | None) -> LanguageModelTask:
+        """Begin a run."""
+        usual = super().task(data, valid)
+        parts = (usual.network, usual.corpus, usual.valid, usual.training, usual.dropout)
+        return SameCuts(*parts, counted_bias=usual.counted_bias)
+
+
+class WithoutBias(Mogrifier):
+    """The Mogrifier whose rounds have no bias."""
+
+    def network(self, vocab: Vocab) -> RecurrentNetwork:
+        """Return the network."""
+        network = super().network(vocab)
+        return replace(network, variant=replace(network.variant, round_bias=False))
+
+
+ABLATIONS = {"bias": WithoutBias, "jitter": WithoutJitter}
+"""Ingredients that no setting switches, and the model without each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +169,11 @@ class Mark:
 
 def settings(given: argparse.Namespace, words: int) -> Training:
     """Return the recipe for a run of so many seconds or updates; its rate falls after ``hold`` of them."""
-    changed = WITHOUT[given.without].get("training", {})
-    training = replace(TEXTS[given.text].training, hold=given.hold, **changed)
+    training = replace(TEXTS[given.text].training, hold=given.hold, two_tailed=given.two_tailed)
     if given.rounds == 0:
         training = replace(training, rate=3e-3, l2=3.558e-6)
+    training = replace(training, l2=given.l2_scale * training.l2, batch=given.batch or training.batch)
+    training = replace(training, **WITHOUT[given.without].get("training", {}))
     if not given.updates:
         return replace(training, epochs=100_000, seconds=given.seconds)
     epochs = max(1, round(given.updates * training.batch * training.steps / words))
@@ -145,9 +185,24 @@ def build(given: argparse.Namespace, words: int) -> Mogrifier:
     text, changed = TEXTS[given.text], {**WITHOUT[given.without]}
     training, units = settings(given, words), given.units or text.units
     changed.pop("training", None)
-    dropout = replace(TWIN if given.rounds == 0 else text.dropout, **changed.pop("dropout", {}))
+    dropout = (TWIN if given.rounds == 0 else text.dropout).scaled(given.dropout_scale)
+    dropout = replace(dropout, **changed.pop("dropout", {}))
     shape = {"rounds": given.rounds, "rank": given.rank} | changed
-    return Mogrifier(units, 2, **shape, dropout=dropout, training=training, seed=given.seed)
+    kind = ABLATIONS.get(given.without, Mogrifier)
+    return kind(units, 2, **shape, dropout=dropout, training=training, seed=given.seed)
+
+
+def changes(given: argparse.Namespace) -> dict[str, Any]:
+    """Return what a run changes about the recipe of its text, for its row."""
+    usual = TEXTS[given.text].training
+    tried = {
+        "two_tailed": (given.two_tailed, False),
+        "dropout_scale": (given.dropout_scale, 1.0),
+        "l2_scale": (given.l2_scale, 1.0),
+        "batch": (given.batch or usual.batch, usual.batch),
+        "hold": (given.hold, HOLD),
+    }
+    return {name: value for name, (value, default) in tried.items() if value != default}
 
 
 def letters(folder: Path) -> dict[str, Corpus]:
@@ -233,12 +288,12 @@ def measured(model: Mogrifier, mark: Mark, data: dict[str, Corpus], samples: int
         at_1, test = perplexities(model, mark, data["test"], (1.0, row.temperature), exact, rows)
         row = replace(row, test=test, test_at_1=at_1)
     if samples:
-        row = sampled(model, mark, data, samples, row)
+        row = sampled(model, mark, data, samples, row, with_test=not is_trial(given))
     talk(f"{row}")
     return row
 
 
-def sampled(model: Mogrifier, mark: Mark, data: dict[str, Corpus], samples: int, row: Row) -> Row:
+def sampled(model: Mogrifier, mark: Mark, data: dict[str, Corpus], samples: int, row: Row, *, with_test: bool) -> Row:
     """Add what Monte Carlo dropout gives: scale and temperature by the validation text, then the test text."""
     with model.using(mark.weights):
         tried = []
@@ -246,11 +301,13 @@ def sampled(model: Mogrifier, mark: Mark, data: dict[str, Corpus], samples: int,
             losses = monte_carlo_losses(model, data["valid"].ids, samples=64, scale=scale, temperatures=MC_TEMPERATURES)
             tried += [(loss, scale, t) for loss, t in zip(losses.mean(1).tolist(), MC_TEMPERATURES, strict=True)]
         loss, scale, temperature = min(tried)
+        row = replace(row, mc_valid=math.exp(loss), mc_scale=scale, mc_temperature=temperature)
+        if not with_test:
+            return row
         test = monte_carlo_losses(
             model, data["test"].ids, samples=samples, scale=scale, temperatures=(temperature,), seed=1
         )
-    found = {"mc_valid": math.exp(loss), "mc_test": math.exp(float(test.mean()))}
-    return replace(row, **found, mc_scale=scale, mc_temperature=temperature)
+    return replace(row, mc_test=math.exp(float(test.mean())))
 
 
 def record(path: Path, row: Row, given: argparse.Namespace, model: Mogrifier) -> None:
@@ -261,6 +318,7 @@ def record(path: Path, row: Row, given: argparse.Namespace, model: Mogrifier) ->
     run["parameters"] = model.parameter_count
     if is_trial(given):
         run |= {"updates": given.updates, "without": given.without}
+    run |= changes(given)
     if given.together > 1:
         run["runs_at_once"] = given.together
     figures = {name: round(value, 4) for name, value in asdict(row).items() if value is not None}
@@ -282,7 +340,11 @@ def options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=450.0, help="of the whole run")
     parser.add_argument("--updates", type=int, default=0, help="of the whole run, instead of seconds; test is not read")
     parser.add_argument("--without", choices=list(WITHOUT), default="nothing", help="switch an ingredient off")
-    parser.add_argument("--hold", type=float, default=0.75, help="share of the run at the whole rate")
+    parser.add_argument("--hold", type=float, default=HOLD, help="share of the run at the whole rate")
+    parser.add_argument("--two-tailed", action="store_true", help="two more averages, restarted by valid")
+    parser.add_argument("--dropout-scale", type=float, default=1.0, metavar="F", help="multiply all dropout rates")
+    parser.add_argument("--l2-scale", type=float, default=1.0, metavar="F", help="multiply L2")
+    parser.add_argument("--batch", type=int, default=0, metavar="N", help="rows per update; 0: as the text has them")
     parser.add_argument("--marks", type=lambda text: tuple(map(float, text.split(","))), default=())
     parser.add_argument("--rounds", type=int, default=5, help="0 for the plain LSTM")
     parser.add_argument("--units", type=int, default=0, help="0: as the text has them")
@@ -299,7 +361,10 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--take", type=Path, metavar="FILE", help="run nothing: add the rows that another machine wrote"
     )
-    return parser.parse_args()
+    given = parser.parse_args()
+    if given.save is not None and given.without in ABLATIONS:
+        parser.error(f"--without {given.without} is a trial, whose model is not saved: leave --save out")
+    return given
 
 
 def main() -> None:
