@@ -1,4 +1,4 @@
-"""Gated cells that neither cuDNN nor oneDNN has, in PyTorch: one layer through time, step by step, to be read.
+"""Gated cells in PyTorch, most of which neither cuDNN nor oneDNN has: one layer through time, step by step, to be read.
 
 With ``a = W_x x + b_x + W_h h + b_h``, one part of it for each gate, σ of the gates and tanh of g and n:
 
@@ -7,10 +7,12 @@ With ``a = W_x x + b_x + W_h h + b_h``, one part of it for each gate, σ of the 
     ln-lstm     i, f, g, o      a = N(W_x x) + N(W_h h) + b,  c = f·c + i·g              h = o·tanh(N(c))
     slstm       i, f, g, o      i = eᵃ,  c = f·c + i·g,  n = f·n + i                     h = o·c / n
     gru-before  r, z, n         n = tanh(W_x x + W_h (r·h) + b)                          h = (1 − z)·n + z·h
+    gru         r, z, n         n = tanh(W_x x + b_x + r·(W_h h + b_h))                  h = (1 − z)·n + z·h
 
 N subtracts the mean over the units of all gates, divides by the standard deviation, and multiplies by a gain per unit;
 that of c has a bias too. An sLSTM keeps e⁻ᵐ c and e⁻ᵐ n with m the largest exponent so far, so that nothing overflows;
-m cancels in c / n, and no gradient goes through it.
+m cancels in c / n, and no gradient goes through it. The GRU whose reset gate comes after the product is cuDNN's, which
+runs it faster: ``layers.gru`` calls that, and our kernel runs where cuDNN is switched off.
 
 ``nn/gated_gpu.py`` has the same in Triton kernels. K. Greff et al., "LSTM: a search space odyssey" (2017); F. Gers and
 J. Schmidhuber, "Recurrent nets that time and count" (2000); J. Ba, J. Kiros and G. Hinton, "Layer normalization"
@@ -28,7 +30,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import layer_norm, linear, logsigmoid
+from torch.nn.functional import layer_norm, linear, logsigmoid, pad
 
 States = tuple[Tensor, ...]
 Step = Callable[[Tensor, States, Tensor, Tensor], States]
@@ -62,9 +64,15 @@ def run_gated(cell: str, x: Tensor, states: States, weights: Sequence[Tensor]) -
 
 
 def from_inputs(cell: str, x: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
-    """Return what all steps need of the inputs (T, B, G·H), W_h, and the cell's further weight, W_h if it has none."""
+    """Return what all steps need of the inputs (T, B, G·H), W_h, and the cell's further weight, W_h if it has none.
+
+    That of a GRU that resets after the product is the candidate's part of b_h (1, H), which the reset gate multiplies.
+    """
     w_x, w_h, b_x, b_h, *others = weights
     products = linear(x, w_x)
+    if cell == "gru":
+        units = w_h.shape[1]
+        return products + (b_x + pad(b_h[: 2 * units], (0, units))), w_h, b_h[None, 2 * units :]
     if cell == "ln-lstm":
         products = normalised(products) * others[0][:4].flatten()
     return products + (b_x + b_h), w_h, others[0] if others else w_h
@@ -115,10 +123,20 @@ def _gru_before(from_x: Tensor, states: States, w_h: Tensor, _: Tensor) -> State
     return ((1 - z) * n + z * h,)
 
 
+def _gru(from_x: Tensor, states: States, w_h: Tensor, bias: Tensor) -> States:
+    (h,) = states
+    units = h.shape[1]
+    from_h = linear(h, w_h)
+    r, z = torch.sigmoid(from_x[:, : 2 * units] + from_h[:, : 2 * units]).chunk(2, 1)
+    n = torch.tanh(from_x[:, 2 * units :] + r * (from_h[:, 2 * units :] + bias))
+    return ((1 - z) * n + z * h,)
+
+
 GATED = {
     "cifg": GatedCell(3, 2, 0, _cifg),
     "peephole": GatedCell(4, 2, 1, _peephole, ("peephole", 3)),
     "ln-lstm": GatedCell(4, 2, 1, _ln_lstm, ("norm", 10)),
     "slstm": GatedCell(4, 4, 1, _slstm),
     "gru-before": GatedCell(3, 1, None, _gru_before),
+    "gru": GatedCell(3, 1, None, _gru),
 }

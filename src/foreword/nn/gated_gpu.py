@@ -1,9 +1,10 @@
 """A layer of a gated cell on a GPU: the Triton kernels of ``nn/kernels_gated.py``, launched step after step.
 
 What the inputs give is one product over all steps, before; the gradients of weights are products over all steps, after.
-A step is one product with the state and one pointwise kernel, and a GRU whose reset gate comes before its product has
-two of each. Sizes that the tiles do not divide are padded with texts and units of zero, which get no gradient. Products
-are in the precision of the inputs with float32 sums; all states but h and all gradients of states are float32.
+A step is one product with the state and one pointwise kernel; a GRU whose reset gate comes before its product has two
+of each. The GRU that resets after it has a kernel for where cuDNN is switched off. Sizes that the tiles do not divide
+are padded with texts and units of zero, which get no gradient. Products are in the precision of the inputs with float32
+sums; all states but h and all gradients of states are float32.
 
 Shapes: T steps, B texts, H units, G gates. ``nn/gated.py`` has the equations, and runs where there is no such GPU.
 """
@@ -45,7 +46,7 @@ def by_kernels(cell: str, x: Tensor, states: States, weights: Sequence[Tensor]) 
     given = (
         pad(by_gate, (0, more, 0, 0, 0, more_texts)).flatten(2),
         pad(w_h.view(gates, units, units), (0, more, 0, more)).flatten(0, 1),
-        pad(extra, (0, more)) if GATED[cell].extra else None,
+        None if extra is w_h else pad(extra, (0, more)),
         *(pad(part, (0, more, 0, more_texts)) for part in states),
     )
     out, *others = cast(tuple[Tensor, ...], _GatedLayer.apply(cell, units, *given))  # type: ignore[no-untyped-call]
@@ -57,8 +58,8 @@ def by_kernels(cell: str, x: Tensor, states: States, weights: Sequence[Tensor]) 
 class LayerLauncher:
     """Launches of one layer, and what they leave for its backward pass.
 
-    a (T, B, G·H): preactivations. states[k] (T + 1, B, H). gated (T, B, H): r·h of a GRU. products (T, B, 4H): W_h h
-    where it is normalised.
+    a (T, B, G·H): preactivations. states[k] (T + 1, B, H). gated (T, B, H): r·h of a GRU. products (T, B, G·H): W_h h
+    where it is normalised or, in a GRU, reset.
     """
 
     def __init__(self, cell: str, units: int, from_x: Tensor, w_h: Tensor, extra: Tensor | None, states: States):
@@ -73,7 +74,9 @@ class LayerLauncher:
                 room.zero_()  # its kernel leaves padded units alone, and a product would read what was there before
             room[0].copy_(first)
         self.gated = self._room(from_x.dtype) if cell == "gru-before" else self.states[0]
-        self.products = torch.zeros_like(self.a) if cell == "ln-lstm" else self.a
+        self.products = torch.zeros_like(self.a) if cell in ("ln-lstm", "gru") else self.a
+        if cell == "gru":
+            self.products[..., 2 * self.width :] = cast(Tensor, self.extra)
         numbers = self.texts * self.width
         block = min(POINTWISE, numbers & -numbers)
         self.grid, self.pointwise = (numbers // block,), {"H": self.width, "BLOCK": block, "num_warps": WARPS}
@@ -106,7 +109,9 @@ class LayerLauncher:
                 continue
             self.product(h[t], self.w_h, self.products[t])
             before, after = [part[t] for part in others], [part[t + 1] for part in others]
-            if self.cell == "ln-lstm":
+            if self.cell == "gru":
+                kernels.forward_gru_after[self.grid](a, self.products[t], h[t], h[t + 1], **self.pointwise)
+            elif self.cell == "ln-lstm":
                 kernels.forward_ln_lstm[(self.texts,)](
                     a, self.products[t], *before, *after, h[t + 1], self.extra, self.units, **self.rows
                 )
@@ -121,7 +126,7 @@ class LayerLauncher:
         """
         low = self.states[0].dtype
         d_a = torch.empty_like(self.a, dtype=torch.float32 if self.cell == "ln-lstm" else low)
-        d_product = torch.empty_like(self.a, dtype=low) if self.cell == "ln-lstm" else d_a
+        d_product = torch.empty_like(self.a, dtype=low) if self.cell in ("ln-lstm", "gru") else d_a
         d_shown = self._room(torch.float32) if self.cell == "ln-lstm" else d_out
         if self.cell == "ln-lstm" and self.units < self.width:
             for part in (d_a, d_product, d_shown):
@@ -138,7 +143,11 @@ class LayerLauncher:
                 self.product(d_a[t][:, :twice], back_rz, d_h)
                 continue
             before, after = [part[t] for part in others], [part[t + 1] for part in others[: len(d_others)]]
-            if self.cell == "ln-lstm":
+            if self.cell == "gru":
+                kernels.backward_gru_after[self.grid](
+                    a, self.products[t], h[t], d_out[t], d_h, d_a[t], d_product[t], **self.pointwise
+                )
+            elif self.cell == "ln-lstm":
                 kernels.backward_ln_lstm[(self.texts,)](
                     a, self.products[t], *before, *after, self.extra, d_out[t], d_h, *d_others, d_a[t], d_product[t],
                     d_shown[t], self.units, **self.rows,
@@ -162,6 +171,9 @@ class LayerLauncher:
         if self.extra is None:
             return d_w_h, None
         d_extra = torch.zeros_like(self.extra)
+        if self.cell == "gru":
+            d_extra[0] = by_gate[:, twice:].sum(0, dtype=torch.float32)
+            return d_w_h, d_extra
         gates = d_a.float().view(self.steps, self.texts, 4, self.width)
         c, new = self.states[1][:-1], self.states[1][1:]
         if self.cell == "peephole":

@@ -201,6 +201,39 @@ def backward_reset(a, h, d_gated, d_h, d_a, H: tl.constexpr, BLOCK: tl.constexpr
 
 
 @jit()
+def forward_gru_after(a, s, h, next_h, H: tl.constexpr, BLOCK: tl.constexpr):
+    """Compute one step of a GRU that resets after the product: s = W_h h (B, 3H), with the candidate's bias."""
+    at, gate = positions(H, 3, BLOCK)
+    r = tl.sigmoid(tl.load(a + gate) + tl.load(s + gate))
+    z = tl.sigmoid(tl.load(a + gate + H) + tl.load(s + gate + H))
+    n = tanh(tl.load(a + gate + 2 * H) + r * tl.load(s + gate + 2 * H))
+    new = (1 - z) * n + z * tl.load(h + at).to(tl.float32)
+    tl.store(next_h + at, new.to(next_h.dtype.element_ty))
+
+
+@jit()
+def backward_gru_after(a, s, h, d_out, d_h, d_a, d_s, H: tl.constexpr, BLOCK: tl.constexpr):
+    """Compute the gradients of one step: d_a of the preactivations, d_s of s; d_h without its product."""
+    at, gate = positions(H, 3, BLOCK)
+    inner = tl.load(s + gate + 2 * H)
+    r = tl.sigmoid(tl.load(a + gate) + tl.load(s + gate))
+    z = tl.sigmoid(tl.load(a + gate + H) + tl.load(s + gate + H))
+    n = tanh(tl.load(a + gate + 2 * H) + r * inner)
+    d_state = tl.load(d_out + at).to(tl.float32) + tl.load(d_h + at)
+    d_n = d_state * (1 - z) * (1 - n * n)
+    low = d_a.dtype.element_ty
+    d_r = (d_n * inner * r * (1 - r)).to(low)
+    d_z = (d_state * (tl.load(h + at).to(tl.float32) - n) * z * (1 - z)).to(low)
+    tl.store(d_a + gate, d_r)
+    tl.store(d_a + gate + H, d_z)
+    tl.store(d_a + gate + 2 * H, d_n.to(low))
+    tl.store(d_s + gate, d_r)
+    tl.store(d_s + gate + H, d_z)
+    tl.store(d_s + gate + 2 * H, (d_n * r).to(low))
+    tl.store(d_h + at, d_state * z)
+
+
+@jit()
 def normal_row(x, there, count):
     """Return a row's numbers with mean 0 and variance 1, and what they were multiplied by; the rest is 0."""
     middle = tl.where(there, x - tl.sum(x) / count, 0.0)

@@ -72,6 +72,11 @@ def gru(x: Tensor, h: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
     return _by_torch(torch._VF.gru, x, h, weights)
 
 
+def torch_runs_gru(x: Tensor) -> bool:
+    """Return whether ``gru`` is the fast path: on a CPU, and on a GPU unless cuDNN is switched off."""
+    return not x.is_cuda or torch.backends.cudnn.enabled
+
+
 def lstm(
     x: Tensor, h: Tensor, c: Tensor, weights: Weights, lengths: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip

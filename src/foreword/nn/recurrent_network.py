@@ -18,7 +18,7 @@ from foreword.nn.dropout import Dropout, draw_mask
 from foreword.nn.fused import only_read, read_words
 from foreword.nn.gated import GATED
 from foreword.nn.gated_gpu import gated_layer
-from foreword.nn.layers import Round, gru, lstm, min_gru, mogrifier_lstm, rnn, round_shapes
+from foreword.nn.layers import Round, gru, lstm, min_gru, mogrifier_lstm, rnn, round_shapes, torch_runs_gru
 from foreword.nn.mogrifier_gpu import Stack, kernels_apply, run_stack
 from foreword.nn.network import (
     BIAS,
@@ -341,7 +341,7 @@ class RecurrentNetwork:
         return plain and only_read(weights[EMBEDDING], state[0], state[1], of_layer)
 
     def _layer(self, x: Tensor, state: State, weights: list[Tensor], lengths: Tensor | None) -> tuple[Tensor, ...]:
-        if self.cell in GATED:
+        if self.cell in GATED and not (self.cell == "gru" and torch_runs_gru(x)):
             return gated_layer(self.cell, x, state, weights)
         h = state[0]
         match self.cell:

@@ -11,15 +11,19 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
+from foreword.nn import recurrent_network
 from foreword.nn.cells import GRUCell, run
 from foreword.nn.gated import GATED, run_gated
 from foreword.nn.gated_gpu import by_kernels, gated_layer
+from foreword.nn.layers import gru
+from foreword.nn.recurrent_network import RecurrentNetwork
 
 HERE = torch.cuda.is_available() and find_spec("triton") is not None
 on_gpu = pytest.mark.skipif(not HERE, reason="needs a GPU and Triton, and torch finds none here")
@@ -97,6 +101,30 @@ def test_l07_a_gru_that_resets_before_its_product_is_the_cell_in_numpy() -> None
     out, h = run_gated("gru-before", x, tuple(states), weights)
     np.testing.assert_allclose(out.numpy(), wanted, atol=1e-12)
     np.testing.assert_allclose(h.numpy(), last, atol=1e-12)
+
+
+def test_a_gru_that_resets_after_its_product_is_torch_s() -> None:
+    x, states, weights = drawn("gru", SIZES["padded"])
+    wanted, last = torch._VF.gru(x, states[0][None], weights, True, 1, 0.0, False, False, False)
+    torch.testing.assert_close(run_gated("gru", x, tuple(states), weights), (wanted, last[0]))
+
+
+@pytest.mark.parametrize(("cudnn", "kernel"), [(True, False), (False, True)])
+def test_a_gru_layer_runs_by_our_kernel_where_cudnn_is_off(
+    cudnn: bool, kernel: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, states, weights = drawn("gru", SIZES["padded"])
+    network, called = RecurrentNetwork(5, 7, 20, 1, cell="gru"), list[str]()
+    wanted = gru(x, states[0], weights)
+
+    def gated(cell: str, *given: Any) -> tuple[Tensor, ...]:
+        called.append(cell)
+        return run_gated(cell, *given)
+
+    monkeypatch.setattr(recurrent_network, "gated_layer", gated)
+    monkeypatch.setattr(recurrent_network, "torch_runs_gru", lambda x: cudnn)
+    torch.testing.assert_close(network._layer(x, tuple(states), weights, None), wanted)
+    assert called == ["gru"] * kernel
 
 
 def test_normalised_products_do_not_change_with_the_size_of_weights() -> None:
