@@ -72,7 +72,8 @@ def claims(
 
     Without --fast, --run or --stale the numbers are those of the last stored run. Running needs a checkout of the
     repository with what make test installs. The exit status is 1 if a test fails and, without --write, if stored
-    numbers are older than their tests or differ from what is measured now.
+    numbers are older than their tests or differ from what is measured now. --run also lists stored results of commits
+    that the repository does not have.
     """
     from foreword.cli.printing import print_message, write_json
     from foreword.lessons.claims.proofs import checkout, find_proofs, needed_checkout, outdated, read_stored
@@ -97,6 +98,8 @@ def claims(
     rows = rows_of(asked, runs)
     write_json([facts(row) for row in rows]) if output.as_json else _print(rows, in_full=bool(ids))
     if not output.quiet:
+        if running.run and (told := _unknown(needed_checkout())):
+            print_message(told)
         print_message(_closing(rows, new, checkout() is not None))
     if faults:
         raise ForewordError("; ".join(faults))
@@ -202,6 +205,15 @@ def _told(row: ClaimRow) -> dict[str, str]:
     )
     told["proved by"] = "\n".join(tests) or "no test has run"
     return told
+
+
+def _unknown(root: Path) -> str:
+    """List the stored results whose commit is not in the repository, for nobody can look up what they measured."""
+    from foreword.lessons.claims.results import unknown_commits
+
+    found = (f"{file} ({', '.join(commit[:7] for commit in each)})" for file, each in unknown_commits(root).items())
+    listed = ", ".join(found)
+    return f"results of commits that this repository does not have: {listed}" if listed else ""
 
 
 def _closing(rows: Sequence[ClaimRow], new: Mapping[str, StoredRun], in_checkout: bool) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -23,7 +24,15 @@ from foreword.lessons.claims.proofs import (
     this_machine,
     write_stored,
 )
-from foreword.lessons.claims.results import LEGACY, PROVENANCE, missing_provenance, stored_rows, write_result
+from foreword.lessons.claims.results import (
+    LEGACY,
+    PROVENANCE,
+    missing_provenance,
+    parts_of,
+    stored_rows,
+    unknown_commits,
+    write_result,
+)
 from foreword.lessons.claims.table import (
     CLAIMS,
     SECTIONS,
@@ -119,6 +128,43 @@ def test_every_stored_result_says_how_it_was_made(file: Path) -> None:
     assert [(missing_provenance(part), list(part)[:3]) for part in parts if missing_provenance(part)] == []
 
 
+WITHOUT_CODE = {
+    "dutch.json": 3,
+    "elmo.json": 3,
+    "faults.json": 9,
+    "infinigram.json": 1,
+    "mogrifier.json": 8,
+    "multi30k.json": 1,
+    "ptb_ladder.json": 6,
+    "spoken_digits.json": 8,
+    "versions.json": 78,
+    "wiki_vectors.json": 4,
+}
+"""Results and rows from before the digest of the code was recorded, by file: each number may only get smaller."""
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "docs" / "results").glob("*.json")), ids=lambda file: file.name)
+def test_every_new_result_has_a_digest_of_the_code(file: Path) -> None:
+    """A commit may be renamed, or the code be another one than the commit's; the digest is of the code that ran."""
+    parts = list(parts_of(json.loads(file.read_text(encoding="utf-8"))))
+    assert sum(not coded for _, coded in parts) <= WITHOUT_CODE.get(file.name, 0)
+
+
+def test_a_part_is_covered_by_the_digest_of_its_result() -> None:
+    assert list(parts_of({"commit": "a", "code": "b", "rows": [{"commit": "c"}]})) == [("a", True), ("c", True)]
+    assert list(parts_of({"rows": [{"commit": "a"}, {"commit": "b", "code": "x"}]})) == [("a", False), ("b", True)]
+    assert list(parts_of({"rows": [{"commit": "a", "legacy": LEGACY}, {"row": 1.5}]})) == [("a", True)]
+
+
+def test_results_of_commits_that_are_not_there_are_found(tmp_path: Path) -> None:
+    """In a repository of one commit; without a repository nothing can be said."""
+    write_result(tmp_path / "docs" / "results" / "a.json", {"rows": [{"commit": "0" * 40}, {"commit": "HEAD"}]})
+    assert unknown_commits(tmp_path) == {}
+    for command in ("init -q", "-c user.name=a -c user.email=a@b commit -q --allow-empty -m a"):
+        subprocess.run(["git", "-C", tmp_path, *command.split()], check=True, capture_output=True)
+    assert unknown_commits(tmp_path) == {"a.json": ["0" * 40]}
+
+
 def test_rows_of_older_runs_are_marked_and_stay_so(tmp_path: Path) -> None:
     made = dict.fromkeys(PROVENANCE, "x")
     write_result(
@@ -152,6 +198,32 @@ def test_a_changed_test_or_helper_is_outdated_and_another_test_is_not() -> None:
     ]
     assert len(outdated(runs, proofs_in(source.replace("import os", "import re"), "tests/test_a.py"))) == 2
     assert outdated({}, before) == list(before)
+
+
+def test_a_changed_module_or_recipe_that_a_test_imports_makes_it_outdated(tmp_path: Path) -> None:
+    sources = {
+        "tests/test_a.py": "from .helpers import one\n\ndef test_t01_a():\n    assert one\n",
+        "tests/test_b.py": "def test_t02_b():\n    from tests.unit.more import two\n",
+        "tests/test_c.py": 'PATH = "recipes"\n\ndef test_t03_c():\n    run(PATH, "some.py")\n',
+        "tests/test_d.py": '"""some"""\nimport json\n\ndef test_t04_d():\n    assert json\n',
+        "tests/helpers.py": "from tests.unit import more\n",
+        "tests/unit/more.py": "two = 2\n",
+        "recipes/some.py": "import other\n",
+        "recipes/other.py": "",
+        "recipes/json.py": "",
+    }
+    for file, source in sources.items():
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(source)
+    before = find_proofs(tmp_path)
+    runs = {test: StoredRun(proof.claims, "passed", 0, "", "", "", proof.digest) for test, proof in before.items()}
+    users = {"tests/helpers.py": "a", "tests/unit/more.py": "ab", "recipes/some.py": "c", "recipes/other.py": "c"}
+    for file in sources:
+        if not file.startswith("tests/test_"):
+            (tmp_path / file).write_text(sources[file] + "# changed\n")
+            stale = [re.findall(r"test_(\w)\.py", test)[0] for test in outdated(runs, find_proofs(tmp_path))]
+            assert "".join(stale) == users.get(file, ""), file
+            (tmp_path / file).write_text(sources[file])
 
 
 def test_every_test_that_was_stored_exists_and_none_failed(

@@ -33,6 +33,7 @@ IN_WORDS = re.compile(r"\b([A-Z]\d{2})\b")
 IN_NAME = re.compile(r"(?<=_)([a-z]\d{2})(?=_|$)")
 PERCENT = re.compile(r"\[ *(\d+)%\]")
 NAMED = re.compile(r"([A-Z]\d{2}) (.+)", re.DOTALL)
+NAME = re.compile(r"\w+(\.py)?")
 
 FILE = Path(__file__).with_name("measured.json")
 
@@ -55,7 +56,9 @@ def needed_checkout() -> Path:
 
 
 class Proof(NamedTuple):
-    """A test. claims: the ids it proves. digest: of its source and of what else its file has but other tests."""
+    """A test. claims: the ids it proves. digest: of its source, of what else its file has but other tests, and of the
+    test modules and recipes that its file imports.
+    """
 
     claims: list[str]
     digest: str
@@ -65,12 +68,44 @@ def find_proofs(root: Path) -> dict[str, Proof]:
     """Find each test that proves something, as file::name from the root."""
     proofs = {}
     for path in sorted((root / "tests").rglob("test_*.py")):
-        proofs.update(proofs_in(path.read_text(encoding="utf-8"), path.relative_to(root).as_posix()))
+        helpers = "".join(each.read_text(encoding="utf-8") for each in sorted(helpers_of(path, root)))
+        proofs.update(proofs_in(path.read_text(encoding="utf-8"), path.relative_to(root).as_posix(), helpers))
     return proofs
 
 
-def proofs_in(source: str, file: str) -> dict[str, Proof]:
-    """Find the tests of one file that prove something."""
+def helpers_of(path: Path, root: Path) -> set[Path]:
+    """Return the files of ``tests`` and ``recipes`` that a test imports, and those that these import in turn.
+
+    Recipes are loaded by path: a file that has the string "recipes" uses each recipe whose name is one of its strings.
+    """
+    found, unread = set[Path](), [path]
+    while unread:
+        new = {each for each in _used_by(unread.pop(), root) if each != path} - found
+        found |= new
+        unread += new
+    return found
+
+
+def _used_by(path: Path, root: Path) -> set[Path]:
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    bases = [root, path.parent] if path.parent == root / "recipes" else [root]
+    candidates = set[Path]()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            candidates |= {base.joinpath(*each.name.split(".")) for base in bases for each in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            starts = [path.parents[node.level - 1]] if node.level else bases
+            for module in (start.joinpath(*(node.module or "").split(".")) for start in starts):
+                candidates |= {module, *(module / each.name for each in node.names)}
+    strings = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    if "recipes" in strings:
+        candidates |= {root / "recipes" / each.removesuffix(".py") for each in strings if NAME.fullmatch(each)}
+    files = {each.with_name(f"{each.name}.py") for each in candidates if each.name}
+    return {each for each in files if each.is_file() and {root / "tests", root / "recipes"} & {*each.parents}}
+
+
+def proofs_in(source: str, file: str, helpers: str = "") -> dict[str, Proof]:
+    """Find the tests of one file that prove something. helpers: the source of what the file imports."""
     lines, tests, shared = source.splitlines(), [], ""
     for node in ast.parse(source).body:
         decorators = getattr(node, "decorator_list", [])
@@ -82,7 +117,8 @@ def proofs_in(source: str, file: str) -> dict[str, Proof]:
     found = {}
     for node, text in tests:
         if ids := ids_of(node.name, ast.get_docstring(node) or ""):
-            found[f"{file}::{node.name}"] = Proof(ids, hashlib.sha256((shared + text).encode()).hexdigest()[:12])
+            digest = hashlib.sha256((shared + text + helpers).encode()).hexdigest()[:12]
+            found[f"{file}::{node.name}"] = Proof(ids, digest)
     return found
 
 

@@ -8,8 +8,9 @@ says so in its field ``legacy``.
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,3 +86,45 @@ def missing_provenance(result: Any) -> list[str]:
         return missing
     rows = [row for row in result["rows"] if "legacy" not in row]
     return [name for name in missing if any(row.get(name) in (None, "", "unknown") for row in rows)]
+
+
+def parts_of(result: Any, coded: bool = False) -> Iterator[tuple[str, bool]]:
+    """Yield the commit that a result, or each part of it, names, and whether a digest of the code goes with it.
+
+    A part is covered by the digest of the result that it belongs to, and a row marked as legacy needs none.
+    """
+    if isinstance(result, dict):
+        coded = coded or "code" in result or "legacy" in result
+        if isinstance(result.get("commit"), str):
+            yield result["commit"], coded
+    for part in result.values() if isinstance(result, dict) else result if isinstance(result, list) else ():
+        yield from parts_of(part, coded)
+
+
+def unknown_commits(root: Path) -> dict[str, list[str]]:
+    """Return the commits that stored results name and the repository does not have, by file.
+
+    Empty without git, and in a shallow clone, which has few commits.
+    """
+    named = {
+        file.name: sorted({commit for commit, _ in parts_of(json.loads(file.read_text(encoding="utf-8")))})
+        for file in sorted((root / "docs" / "results").glob("*.json"))
+    }
+    if _git(root, "rev-parse", "--is-shallow-repository") != "false\n":
+        return {}
+    asked = [commit for commits in named.values() for commit in commits]
+    answers = _git(root, "cat-file", "--batch-check", lines=asked).splitlines()
+    there = {commit: " commit " in answer for commit, answer in zip(asked, answers, strict=True)}
+    unknown = {file: [commit for commit in commits if not there[commit]] for file, commits in named.items()}
+    return {file: commits for file, commits in unknown.items() if commits}
+
+
+def _git(root: Path, *command: str, lines: Sequence[str] = ()) -> str:
+    """Return what git prints; empty where it fails or is not installed."""
+    given = "".join(f"{line}\n" for line in lines)
+    try:
+        return subprocess.run(
+            ["git", "-C", str(root), *command], input=given, capture_output=True, text=True, check=True
+        ).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return ""
