@@ -3,7 +3,8 @@
     python recipes/limits.py > docs/limits.md        half a minute of one CPU core
 
 Everything is measured on the spot, on one thread, with layers of 64 units that have learnt nothing unless a row says
-otherwise. Times are CPU times, the least of several. The numbers are also written to docs/results/limits.json.
+otherwise: weights uniform within ±1/√H, as PyTorch begins, and forget gates with a bias of 1. Times are CPU times, the
+least of several. The numbers are also written to docs/results/limits.json.
 """
 
 from __future__ import annotations
@@ -25,12 +26,21 @@ from foreword.neural.recurrent import RecurrentLM
 from foreword.neural.transformer import TransformerLM, TransformerNetwork
 from foreword.nn.attention import attend, scaled_scores
 from foreword.nn.layers import both_ways, gru, lstm, rnn
+from foreword.nn.network import parameter_count
 from foreword.nn.recurrent_network import RecurrentNetwork
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.training.settings import Training
 
 UNITS, WIDE, FAR = 64, 256, 100
+AS_LARGE = 76
+"""Units of an LSTM of two layers with as many weights as a Transformer of two layers of 64, to 5 %."""
+BEGINNING = """\
+Gradients are those of layers that have learnt nothing: one layer of 64 units, weights drawn uniformly within ±1/√H as
+PyTorch begins, an LSTM's forget gates with a bias of 1, inputs N(0, 1). How fast they fade, and in which cell fastest,
+is a matter of these weights: with weights N(0, 1/√H) the GRU loses most of the three and not the RNN (row F09 of
+[CLAIMS.md](CLAIMS.md)). In both the LSTM loses least.
+"""
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}
 
 
@@ -89,19 +99,34 @@ def remembered(words: int) -> tuple[int, int]:
     return sum(part.numel() for part in recurrent), sum(part.numel() for part in looking)
 
 
-def training_pace(words: int = 6000) -> tuple[float, float]:
-    """Words a second in training, of an LSTM and a Transformer of about as many parameters, on one CPU thread."""
-    vocab = Vocab(["<unk>", "</s>", *(f"w{place}" for place in range(498))])
-    corpus = Corpus.from_ids([np.random.default_rng(0).integers(0, 500, words)], vocab)
+def pace_models() -> dict[str, RecurrentLM | TransformerLM]:
+    """An LSTM and a Transformer of as many parameters, to 5 %."""
     training = Training(epochs=1, batch=8, steps=64, optimiser="adam", rate=1e-3, averages=())
-    models = (
-        RecurrentLM("lstm", UNITS, UNITS, 2, training=training, device="cpu"),
-        TransformerLM(UNITS, 2, 2, 65, training=training, device="cpu"),
-    )
-    for model in models:
+    return {
+        "lstm": RecurrentLM("lstm", AS_LARGE, AS_LARGE, 2, training=training, device="cpu"),
+        "transformer": TransformerLM(UNITS, 2, 2, 65, training=training, device="cpu"),
+    }
+
+
+def pace_vocab() -> Vocab:
+    return Vocab(["<unk>", "</s>", *(f"w{place}" for place in range(498))])
+
+
+def pace_parameters() -> dict[str, int]:
+    """Count the parameters of both."""
+    return {name: parameter_count(model.network(pace_vocab())) for name, model in pace_models().items()}
+
+
+def training_pace(words: int = 6000) -> dict[str, int]:
+    """Words a second in training, of an LSTM and a Transformer of as many parameters, on one CPU thread."""
+    corpus = Corpus.from_ids([np.random.default_rng(0).integers(0, 500, words)], pace_vocab())
+    models = pace_models()
+    for model in models.values():
         model.fit(corpus)  # what must be compiled or chosen is, before the clock runs
-    paces = [words / seconds(lambda model=model: model.fit(corpus), 3) for model in models]  # type: ignore[misc]
-    return paces[0], paces[1]
+    return {
+        name: round(words / seconds(lambda model=model: model.fit(corpus), 3))  # type: ignore[misc]
+        for name, model in models.items()
+    }
 
 
 def weights_of(cell: str) -> int:
@@ -119,14 +144,14 @@ def twice_the_work(steps: int = 512) -> float:
 def measure() -> dict[str, Any]:
     """Measure every number of the page."""
     recurrent, cached = remembered(1000)
-    slow, quick = training_pace()
     curve = bottleneck(longest=12, pairs=1500, measured=25, epochs=10, device="cpu")
     readers = {**{cell: layer(cell, UNITS) for cell in GATES}, "attention": attention}
     return {
         "time in sequence over time in a batch": round(one_after_the_other(), 2),
         "gradient 100 words back": {name: float(f"{far_gradient(read):.2g}") for name, read in readers.items()},
         "numbers stored after 1,000 words": {"lstm": recurrent, "transformer": cached},
-        "training words per second": {"lstm": round(slow), "transformer": round(quick)},
+        "training words per second": training_pace(),
+        "parameters of those": pace_parameters(),
         "weights of a GRU over those of an LSTM": weights_of("gru") / weights_of("lstm"),
         "time of both directions over one": round(twice_the_work(), 2),
         "reversed without error": {kind: round(float(part[-3:].mean()), 4) for kind, part in curve.right.items()},
@@ -136,19 +161,20 @@ def measure() -> dict[str, Any]:
 def limits(found: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     """Return limit, cause, fix, and what was measured."""
     gradient, stored = found["gradient 100 words back"], found["numbers stored after 1,000 words"]
-    pace = found["training words per second"]
+    pace, size = found["training words per second"], found["parameters of those"]
     return [
         ("no parallelism", "each state depends on the previous one", "all positions in parallel",
          f"an LSTM of {WIDE} units takes {found['time in sequence over time in a batch']:.1f} times as long for "
          "1,024 words in sequence as in a batch, on one CPU thread"),
         ("long paths", "information passes through every later step", "one hop between any two words",
-         f"gradient {FAR} words back, relative to one word back: RNN "
+         f"gradient {FAR} words back, relative to one word back, before training: RNN "
          f"{gradient['rnn']:.0e}, attention {gradient['attention']:.0e}"),
         ("limited memory", "one state for the whole text", "all positions stay accessible",
          f"numbers stored after 1,000 words, two layers of {UNITS}: LSTM {stored['lstm']:,}, "
          f"Transformer {stored['transformer']:,}"),
         ("slow training", "sequential steps leave processors idle", "matrix products large enough to use them fully",
-         f"training words per second, on one CPU thread: LSTM {pace['lstm']:,}, Transformer {pace['transformer']:,}"
+         f"training words per second, on one CPU thread: LSTM {pace['lstm']:,}, Transformer {pace['transformer']:,}, "
+         f"with {size['lstm']:,} and {size['transformer']:,} parameters"
          + ("" if pace["transformer"] > pace["lstm"]
             else ": on a single thread, which has no idle cores, the claim does not hold")),
     ]  # fmt: skip
@@ -157,7 +183,7 @@ def limits(found: dict[str, Any]) -> list[tuple[str, str, str, str]]:
 def reference(found: dict[str, Any]) -> list[tuple[str, str, str, str, str]]:
     """Return model, what is new in it, what that solves, what is left, and what was measured."""
     shares = {cell: f"{share:.0e}" for cell, share in found["gradient 100 words back"].items()}
-    right, back = found["reversed without error"], f"gradient {FAR} words back: "
+    right, back = found["reversed without error"], f"gradient {FAR} words back, before training: "
     return [
         ("RNN", "one set of weights for all steps", "any length", "gradients vanish", back + shares["rnn"]),
         ("LSTM", "a cell and three gates", "long-term memory", "one step after another", back + shares["lstm"]),
@@ -191,6 +217,7 @@ def main() -> None:
     sys.stdout.write(table(("limit", "cause", "the Transformer's fix", "measured"), [*limits(found)]))
     sys.stdout.write("\n")
     sys.stdout.write(table(("model", "what is new", "solves", "remaining problem", "measured"), [*reference(found)]))
+    sys.stdout.write(f"\n{BEGINNING}")
 
 
 if __name__ == "__main__":

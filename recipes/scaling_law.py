@@ -1,11 +1,11 @@
-"""Loss against size for LSTMs and Transformers, with the power laws through them (row X04).
+"""Loss against size for LSTMs and Transformers, with the power laws through them (rows X01 and X04).
 
     python recipes/scaling_law.py                       six sizes of each on the embedded text, some minutes on a CPU
     python recipes/scaling_law.py --device cuda --epochs 8 --scale 4
 
 Characters of the embedded text; every model reads the same text as often, by the same optimiser, and is scored on the
-held-out part. Prints the table and the fits, and writes docs/pictures/recurrent-scaling.svg and
-docs/results/scaling_law.json.
+held-out part. To compare the two at one size, an LSTM is also trained for each Transformer, with as many parameters to
+5 %. Prints the table and the fits, and writes docs/pictures/recurrent-scaling.svg and docs/results/scaling_law.json.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from foreword import CharacterTokenizer, Corpus, RecurrentLM, TransformerLM, embedded_text
+from foreword import CharacterTokenizer, Corpus, RecurrentLM, TransformerLM, Vocab, embedded_text
 from foreword.lessons.claims.results import provenance, write_result
 from foreword.lessons.scaling import PowerLaw, draw_scaling, fit_power_law
 from foreword.neural.recurrent import MODEST
@@ -29,6 +29,7 @@ from foreword.picture.picture import write_standalone
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 WIDTHS = (8, 12, 16, 24, 32, 48)
+LARGE = "LSTMs as large as the Transformers"
 
 
 def lstm(width: int, settings: dict[str, Any]) -> RecurrentLM:
@@ -37,6 +38,13 @@ def lstm(width: int, settings: dict[str, Any]) -> RecurrentLM:
 
 def transformer(width: int, settings: dict[str, Any]) -> TransformerLM:
     return TransformerLM(width, 2, 4, **settings)
+
+
+def lstm_as_large(width: int, vocab: Vocab, settings: dict[str, Any]) -> RecurrentLM:
+    """Return the LSTM whose number of parameters is nearest to that of a Transformer of the same width."""
+    wanted = parameter_count(transformer(width, settings).network(vocab))
+    models = (RecurrentLM("lstm", width, hidden, 1, tied=False, **settings) for hidden in range(width, 4 * width))
+    return min(models, key=lambda model: abs(parameter_count(model.network(vocab)) - wanted))
 
 
 def measured(model: Any, train: Corpus, valid: Corpus) -> tuple[int, float]:
@@ -68,8 +76,10 @@ def main() -> None:
         "Transformer": [measured(transformer(asked.scale * width, settings), train, valid) for width in WIDTHS],
     }
     laws = {name: fits(points) for name, points in found.items()}
+    vocab = tokenizer.vocab
+    as_large = [measured(lstm_as_large(asked.scale * width, vocab, settings), train, valid) for width in WIDTHS]
     made = provenance(asked.seed, time.perf_counter() - began)
-    write_result(asked.out, made | facts(found, laws, len(train.ids), len(valid.ids)))
+    write_result(asked.out, made | facts(found, laws, len(train.ids), len(valid.ids)) | {LARGE: losses(as_large)})
     show(found, laws)
 
 
@@ -86,6 +96,10 @@ def fits(points: list[tuple[int, float]]) -> Fits:
     return Fits(fit_power_law(sizes, losses), fit_power_law(sizes, losses, floor=True))
 
 
+def losses(points: list[tuple[int, float]]) -> dict[str, Any]:
+    return {"parameters": [size for size, _ in points], "loss": [round(loss, 4) for _, loss in points]}
+
+
 def facts(
     found: dict[str, list[tuple[int, float]]], laws: dict[str, Fits], characters: int, held_out: int
 ) -> dict[str, Any]:
@@ -95,9 +109,8 @@ def facts(
         "characters": characters,
         "held out": held_out,
         "models": {
-            name: {
-                "parameters": [size for size, _ in points],
-                "loss": [round(loss, 4) for _, loss in points],
+            name: losses(points)
+            | {
                 "a N^(-b)": {"b": round(laws[name].plain.exponent, 4), "R2": round(laws[name].plain.r2, 4)},
                 "a N^(-b) + c": {
                     "b": round(laws[name].floor.exponent, 4),

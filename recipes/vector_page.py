@@ -2,12 +2,14 @@
 
     python recipes/vector_page.py
 
-Prints the tables as Markdown and writes docs/pictures/vectors-*.svg. Takes some minutes; the texts and the test sets
-come from $FOREWORD_DATA, or are downloaded. Times are seconds of CPU on one thread.
+Prints the tables as Markdown and writes docs/pictures/vectors-*.svg; the first table is also stored in
+docs/results/vector_page.json. Takes some minutes; the texts and the test sets come from $FOREWORD_DATA, or are
+downloaded. Times are seconds of CPU on one thread.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import sys
@@ -30,6 +32,7 @@ from foreword.lessons.bias import (
     read_word_sets,
     weat,
 )
+from foreword.lessons.claims.results import provenance, write_result
 from foreword.lessons.embedding import glove_against_fasttext, intrinsic_dimension
 from foreword.picture.picture import write_standalone
 from foreword.picture.space import cbow_against_skip_gram, parallelogram, word_map
@@ -50,6 +53,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     "fastText, skip-gram": lambda: FastText(100, epochs=EPOCHS),
     "GloVe": lambda: GloVe(100),
 }
+PAIRS = {"WordSim-353": "ws353", "MEN": "men3000", "SimLex-999": "simlex999"}
 UNSEEN = ["eatable", "unreadabel", "wikipedians", "goverment", "refridgerators"]
 
 
@@ -82,14 +86,22 @@ def lsa_vectors(corpus: Corpus, window: int = 10) -> WordVectors:
     return WordVectors.of_vocab(corpus.vocab, LSA(100).fit(weighed).word_vectors(0.5).astype(np.float32))
 
 
-def quality(vectors: WordVectors) -> list[str]:
+def measured(vectors: WordVectors) -> dict[str, float]:
+    """Return Spearman's ρ of the three sets of pairs, and the share of analogies that are answered in both ways."""
     questions = read_questions(dataset("questions-words").path())
-    pairs = [
-        measure_similarity(vectors, read_pairs(dataset("word-sim").path(name)))
-        for name in ("ws353", "men3000", "simlex999")
-    ]
-    answers = [measure_analogies(vectors, questions, method=method).accuracy for method in ("add", "mul")]
-    return [*(f"{each.spearman:.3f}" for each in pairs), *(f"{answer:.1%}" for answer in answers)]
+    found = {
+        name: measure_similarity(vectors, read_pairs(dataset("word-sim").path(split))).spearman
+        for name, split in PAIRS.items()
+    }
+    answers = {
+        "3CosAdd": measure_analogies(vectors, questions, method="add").accuracy,
+        "3CosMul": measure_analogies(vectors, questions, method="mul").accuracy,
+    }
+    return {name: round(float(value), 4) for name, value in (found | answers).items()}
+
+
+def shown(quality: dict[str, float]) -> list[str]:
+    return [f"{value:.3f}" if name in PAIRS else f"{value:.1%}" for name, value in quality.items()]
 
 
 def table(*rows: list[str]) -> None:
@@ -102,17 +114,19 @@ def say(*lines: str) -> None:
     sys.stdout.flush()
 
 
-def models(corpus: Corpus) -> dict[str, WordVectors]:
-    rows = [["vectors", "WordSim-353", "MEN", "SimLex-999", "3CosAdd", "3CosMul", "seconds"]]
-    found = {}
-    for name, make in MODELS.items():
-        model, seconds = timed(lambda make=make: make().fit(corpus))  # type: ignore[misc]
-        found[name] = model.vectors
-        rows.append([name, *quality(found[name]), f"{seconds:.1f}"])
-    vectors, seconds = timed(lambda: lsa_vectors(corpus))
-    rows.append(["LSA of mutual information", *quality(vectors), f"{seconds:.1f}"])
-    table(*rows)
-    return found
+def models(corpus: Corpus) -> tuple[dict[str, WordVectors], dict[str, dict[str, float]]]:
+    """Train all models; return their vectors and, of each, its quality and the CPU seconds."""
+    found, facts = {}, {}
+    makers: dict[str, Callable[[], WordVectors]] = {
+        name: lambda make=make: make().fit(corpus).vectors  # type: ignore[misc]
+        for name, make in MODELS.items()
+    }
+    for name, make in {**makers, "LSA of mutual information": lambda: lsa_vectors(corpus)}.items():
+        found[name], seconds = timed(make)
+        facts[name] = measured(found[name]) | {"CPU seconds": round(seconds, 1)}
+    rows = [[name, *shown(each)[:-1], f"{each['CPU seconds']:.1f}"] for name, each in facts.items()]
+    table(["vectors", *next(iter(facts.values()))], *rows)
+    return found, facts
 
 
 def precisions(vectors: WordVectors) -> None:
@@ -121,7 +135,7 @@ def precisions(vectors: WordVectors) -> None:
     for stored in ("float32", "float16", "int8"):
         small = vectors.stored_as(stored)
         moved = np.abs(small.rows.cosines(vectors["king"]) - exact).max()
-        rows.append([stored, f"{small.rows.nbytes:,}", f"{moved:.1g}" if moved else "0", *quality(small)])
+        rows.append([stored, f"{small.rows.nbytes:,}", f"{moved:.1g}" if moved else "0", *shown(measured(small))])
     table(*rows)
 
 
@@ -170,13 +184,19 @@ def pictures(vectors: WordVectors) -> Iterator[str]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("docs/results/vector_page.json"))
+    given = parser.parse_args()
+    began = time.perf_counter()
     corpus = wikipedia(WORDS)
-    found = models(corpus)
+    found, facts = models(corpus)
+    text = {"text": "the first four million words of enwiki2014, lower case", "vocabulary": len(found["GloVe"])}
+    write_result(given.out, provenance(0, time.perf_counter() - began) | text | {"models": facts})
     skip_gram = found["word2vec, skip-gram"]
     precisions(skip_gram)
     unseen = [word for word in UNSEEN if word not in skip_gram]
-    facts = glove_against_fasttext(found["GloVe"], found["fastText, skip-gram"], unseen)
-    table(["", "GloVe", "fastText"], *([row.feature, row.left_text, row.right_text] for row in facts))
+    compared = glove_against_fasttext(found["GloVe"], found["fastText, skip-gram"], unseen)
+    table(["", "GloVe", "fastText"], *([row.feature, row.left_text, row.right_text] for row in compared))
     say("", f"intrinsic dimension {intrinsic_dimension(skip_gram.directions(slice(0, 3000))):.1f}")
     for query in ("king", "monday", "eatable"):
         vectors = found["fastText, skip-gram"] if query == "eatable" else skip_gram
