@@ -1,0 +1,126 @@
+"""``RecurrentNetwork`` by the Triton kernels, as the training engine runs it on a GPU, against the plain layers.
+
+In float32 in Triton's interpreter, which needs no GPU, against the plain layers in float64: outputs, states and the
+gradients of all weights.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import fields, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock, patch
+
+import pytest
+import torch
+from torch import Tensor
+
+from foreword.nn import recurrent_network
+from foreword.nn.dropout import NO_DROPOUT, Dropout
+from foreword.nn.mogrifier_gpu import run_stack
+from foreword.nn.network import BIAS
+from foreword.nn.recurrent_network import Masks, RecurrentNetwork, Variant
+
+NETWORK = RecurrentNetwork(12, 20, 20, 2, mogrify=4)
+DROPPED = Dropout(words=0.2, input=0.3, between=0.3, output=0.3, recurrent=0.0)
+
+CASES: dict[str, tuple[RecurrentNetwork, Dropout]] = {
+    "rounds": (NETWORK, NO_DROPOUT),
+    "low rank": (replace(NETWORK, variant=Variant(rank=3)), NO_DROPOUT),
+    "bias": (replace(NETWORK, variant=Variant(round_bias=True)), NO_DROPOUT),
+    "cap": (replace(NETWORK, mogrify=0, variant=Variant(capped=True)), NO_DROPOUT),
+    "sum of layers": (replace(NETWORK, variant=Variant(summed=True)), NO_DROPOUT),
+    "state dropout": (replace(NETWORK, mogrify=0), replace(DROPPED, state=0.3)),
+    "DropConnect": (replace(NETWORK, mogrify=1), replace(DROPPED, recurrent=0.3)),
+    "fresh masks": (replace(NETWORK, mogrify=1), replace(DROPPED, fresh=True)),
+    "one layer": (replace(NETWORK, layers=1, mogrify=3), DROPPED),
+    "everything": (
+        replace(NETWORK, layers=3, mogrify=3, variant=Variant(3, True, True, True, True)),
+        replace(DROPPED, state=0.3, recurrent=0.3, fresh=True),
+    ),
+}
+STEPS, TEXTS = 2, 5
+
+
+def masks_as(masks: Masks, kind: torch.dtype) -> Masks:
+    """Return masks in another precision."""
+
+    def cast(part: Any) -> Any:
+        return part.to(kind) if isinstance(part, Tensor) else None if part is None else tuple(map(cast, part))
+
+    return Masks(**{field.name: cast(getattr(masks, field.name)) for field in fields(Masks)})
+
+
+def compared(name: str) -> float:
+    """Return the largest relative error of outputs, states and gradients, the loss weighing every number."""
+    network, dropout = CASES[name]
+    random = torch.Generator().manual_seed(1)
+    shapes = network.tensors()
+    drawn = {name: torch.empty(shape) for name, shape in shapes.items()}
+    network.initialise(drawn, random)
+    drawn = {name: part + 0.2 * torch.randn(part.shape, generator=random) for name, part in drawn.items()}
+    ids = torch.randint(0, network.vocab, (STEPS, TEXTS), generator=random)
+    state = [torch.randn(part.shape, generator=random) / 2 for part in network.start(TEXTS, torch.empty(0))]
+    masks = network.masks(dropout, TEXTS, torch.empty(0), random, steps=STEPS)
+    found = []
+    for kind, by_kernels in ((torch.float64, False), (torch.float32, True)):
+        weights = {name: part.to(kind).requires_grad_() for name, part in drawn.items()}
+        begun = tuple(part.to(kind) for part in state)
+        with (
+            patch.object(recurrent_network, "kernels_apply", lambda x, here=by_kernels: here),
+            patch.object(recurrent_network, "run_stack", Mock(wraps=run_stack)) as launched,
+        ):
+            out, after = network.read(weights, ids, begun, masks_as(masks, kind))
+        assert launched.call_count == by_kernels
+        results = [out, *after]
+        shares = torch.Generator().manual_seed(2)
+        sums = [(part * torch.randn(part.shape, generator=shares).to(kind)).sum() for part in results]
+        used = [part for name, part in weights.items() if name != BIAS]
+        found.append([*results, *torch.autograd.grad(torch.stack(sums).sum(), used)])
+    exact, ours = found
+    return max(float((a.double() - b).detach().norm() / b.detach().norm()) for a, b in zip(ours, exact, strict=True))
+
+
+INTERPRETED = """
+import sys, torch
+from test_recurrent_network_gpu import compared
+torch.set_num_threads(1)
+torch.use_deterministic_algorithms(True)
+torch.utils.deterministic.fill_uninitialized_memory = True  # with NaN
+for name in sys.argv[1:]:
+    worst = compared(name)
+    assert worst < 2e-6, (name, worst)
+"""
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed: torch brings it where there is a GPU")
+def test_the_engine_s_path_in_triton_s_interpreter() -> None:
+    """In a process of its own: Triton reads the setting when it is imported."""
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    env = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": path}
+    command = [sys.executable, "-c", INTERPRETED, *CASES]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("network", "kind", "wanted"),
+    [
+        (NETWORK, torch.float16, True),
+        (replace(NETWORK, mogrify=0), torch.float16, False),
+        (replace(NETWORK, mogrify=0), torch.bfloat16, True),
+        (replace(NETWORK, mogrify=0, layers=1), torch.bfloat16, False),
+        (replace(NETWORK, mogrify=0, cell="gru"), torch.bfloat16, False),
+    ],
+    ids=["rounds", "plain", "plain bfloat16", "one layer", "GRU"],
+)
+def test_which_networks_run_by_the_kernels(
+    network: RecurrentNetwork, kind: torch.dtype, wanted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """cuDNN keeps what it runs as fast."""
+    monkeypatch.setattr(recurrent_network, "kernels_apply", lambda x: True)
+    assert network._by_kernels(torch.zeros(STEPS, TEXTS, 20, dtype=kind), None) is wanted
