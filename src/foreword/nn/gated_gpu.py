@@ -20,7 +20,14 @@ from torch.nn.functional import pad
 
 from foreword.nn import kernels_gated as kernels
 from foreword.nn.gated import GATED, States, from_inputs, normalised, run_gated
-from foreword.nn.mogrifier_gpu import MOST_TEXTS, POINTWISE, TEXTS_MULTIPLE, UNITS_MULTIPLE, kernels_apply
+from foreword.nn.mogrifier_gpu import (
+    MOST_TEXTS,
+    POINTWISE,
+    TEXTS_MULTIPLE,
+    UNITS_MULTIPLE,
+    kernels_apply,
+    note_padding,
+)
 
 FORWARD = {"cifg": "forward_cifg", "peephole": "forward_peephole", "slstm": "forward_slstm"}
 BACKWARD = {"cifg": "backward_cifg", "peephole": "backward_peephole", "slstm": "backward_slstm"}
@@ -42,6 +49,7 @@ def by_kernels(cell: str, x: Tensor, states: States, weights: Sequence[Tensor]) 
     from_x, w_h, extra = from_inputs(cell, x, weights)
     (texts, units), gates = states[0].shape, GATED[cell].gates
     more, more_texts = -units % UNITS_MULTIPLE, -texts % (MOST_TEXTS if texts > MOST_TEXTS else TEXTS_MULTIPLE)
+    note_padding(units)
     by_gate = from_x.view(*from_x.shape[:2], gates, units)
     given = (
         pad(by_gate, (0, more, 0, 0, 0, more_texts)).flatten(2),

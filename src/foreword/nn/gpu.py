@@ -16,7 +16,10 @@ import torch
 
 from foreword.errors import SettingError
 
-__all__ = ["INTERPRETED", "RUNS", "jit", "launches_dependents", "runs_kernels", "runs_per_gpu", "tl", "triton"]
+__all__ = [
+    "INTERPRETED", "LARGEST_MEMORY", "RUNS", "jit", "launches_dependents", "memory_per_program", "runs_kernels",
+    "runs_per_gpu", "tl", "triton", "warn_once",
+]  # fmt: skip
 
 try:
     import triton
@@ -41,6 +44,10 @@ chip's memory, so that those of several runs fit next to each other."""
 OLDEST = (8, 0)
 """The compute capability that kernels need: matrix units for float16 and bfloat16 with float32 sums."""
 
+LARGEST_MEMORY = 227 << 10
+"""Bytes of shared memory that a program may take on a Hopper GPU, for which tiles were measured. Other GPUs that run
+our kernels have 163 KB (compute capability 8.0) or 99 KB (8.6, 8.9, 12.0)."""
+
 DEPENDENT_LAUNCH = (9, 0)
 """The compute capability from which a kernel may be launched while the one that it depends on still runs."""
 
@@ -55,6 +62,20 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 @cache
+def warn_once(message: str) -> None:
+    """Warn of something that makes a run slower, once in a process."""
+    warnings.warn(message, UserWarning, stacklevel=3)
+
+
+@cache
+def memory_per_program(kind: str, index: int | None = None) -> int:
+    """Return the bytes of shared memory that a program may take on a device."""
+    if kind != "cuda":
+        return LARGEST_MEMORY
+    return int(getattr(torch.cuda.get_device_properties(index), "shared_memory_per_block_optin", LARGEST_MEMORY))
+
+
+@cache
 def runs_kernels(kind: str, index: int | None = None) -> bool:
     """Return whether a device of this kind, "cuda" or "cpu", runs Triton's kernels; warn, once, if a GPU does not."""
     if kind != "cuda":
@@ -62,7 +83,7 @@ def runs_kernels(kind: str, index: int | None = None) -> bool:
     old = torch.cuda.get_device_capability(index) < OLDEST
     if triton is None or old:
         reason = "compute capability 8.0 or more is needed" if old else "Triton is not installed"
-        warnings.warn(f"layers run by PyTorch, which is slower: {reason}", UserWarning, stacklevel=2)
+        warn_once(f"layers run by PyTorch, which is slower: {reason}")
     return triton is not None and not old
 
 

@@ -22,14 +22,14 @@ Shapes: L layers, T steps, B texts, H units, R rounds. G. Melis, T. Kočiský an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from foreword.nn.gpu import RUNS, launches_dependents, runs_kernels
+from foreword.nn.gpu import LARGEST_MEMORY, RUNS, launches_dependents, memory_per_program, runs_kernels, warn_once
 from foreword.nn.kernels_mogrifier import (
     backward_cell,
     backward_gates,
@@ -44,6 +44,12 @@ UNITS_MULTIPLE, TEXTS_MULTIPLE = 64, 16
 
 MOST_TEXTS, POINTWISE = 64, 1024
 """Texts of a tile, at most, and numbers of a pointwise one."""
+
+RESERVED = 4 << 10
+"""Bytes of shared memory that are left to the compiler."""
+
+NOTED_UNITS, NOTED_TEXTS = 256, 16
+"""Sizes above which padding is worth a note: below, a step takes as long as its launches do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +111,24 @@ def run_stack(x: Tensor, h: Tensor, c: Tensor, stack: Stack) -> tuple[Tensor, Te
     wide = stack.padded(more_texts, units + more)
     narrow = more or more_texts
     if narrow:
+        note_padding(units, texts if torch.is_grad_enabled() else 0)
         x, h, c = (pad(part, (0, more, 0, more_texts)) for part in (x, h, c))
     given = (wide.w_x, wide.w_h, wide.bias, wide.rounds, wide.round_bias, wide.state_mask, wide.between, wide.capped)
     out, last = cast(tuple[Tensor, Tensor], _Stack.apply(x, h, c.float(), *given))  # type: ignore[no-untyped-call]
     if narrow:
         out, last = out[:, :, :texts, :units], last[:, :texts, :units]
     return out, out[:, -1], last.to(c.dtype)
+
+
+def note_padding(units: int, texts: int = 0) -> None:
+    """Warn, once, that layers of this size, or batches, are padded; texts: 0 where their number is nobody's setting."""
+    if units % UNITS_MULTIPLE and units > NOTED_UNITS:
+        wide = units + -units % UNITS_MULTIPLE
+        warn_once(f"layers of {units} units take as long as {wide} on a GPU: set hidden (or units) to a multiple of 64")
+    multiple = MOST_TEXTS if texts > MOST_TEXTS else TEXTS_MULTIPLE
+    if texts % multiple and texts > NOTED_TEXTS:
+        wide = texts + -texts % multiple
+        warn_once(f"batches of {texts} take as long as {wide} on a GPU: set batch to a multiple of {multiple}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,23 +148,49 @@ class _Tile:
             "num_warps": self.warps, "num_stages": max(2, self.stages // RUNS),
         }  # fmt: skip
 
+    def memory(self, size: int, gates: int = 1) -> int:
+        """Return the bytes of shared memory of a program whose numbers have ``size`` bytes, RESERVED included."""
+        return self.stages * self.inner * (self.texts + gates * self.units) * size + RESERVED
+
+    def fitted(self, memory: int, size: int, gates: int = 1) -> _Tile:
+        """Return the tile with as many stages as fit in shared memory; two at least."""
+        found = self
+        while found.memory(size, gates) > memory and found.stages > 2:
+            found = replace(found, stages=found.stages - 1)
+        return found
+
 
 @dataclass(slots=True)
 class _Tiles:
-    """Measured on an H200 at 64 texts and 896 units; narrower blocks where the sizes or the precision ask for it."""
+    """Measured on an H200 at 64 texts and 896 units; narrower blocks where sizes, precision or the GPU ask for it."""
 
     round: _Tile
     cell: _Tile
     gates: _Tile
 
+    def fit(self, memory: int, size: int) -> bool:
+        """Return whether programs fit in shared memory with all their stages."""
+        parts = self.round.memory(size), self.cell.memory(size, 4), self.gates.memory(size)
+        return max(parts) <= memory
 
-def _tiles(texts: int, units: int, exact: bool) -> _Tiles:
+    def fitted(self, memory: int, size: int) -> _Tiles:
+        """Return the tiles with as many stages as fit in shared memory."""
+        return _Tiles(
+            self.round.fitted(memory, size), self.cell.fitted(memory, size, 4), self.gates.fitted(memory, size)
+        )
+
+
+def _tiles(texts: int, units: int, exact: bool, memory: int = LARGEST_MEMORY) -> _Tiles:
+    """Return the tiles of all products. memory: bytes of shared memory that a program may take."""
     rows = next(size for size in (MOST_TEXTS, 32, 16) if texts % size == 0)
     if exact:  # float32 takes twice the memory on the chip
-        return _Tiles(_Tile(rows, 16, 64, 4, 4), _Tile(rows, 16, 64, 4, 3), _Tile(rows, 32, 64, 4, 3))
-    if units % 128:
-        return _Tiles(_Tile(rows, 16, 64, 4, 8), _Tile(rows, 16, 64, 4, 4), _Tile(rows, 32, 64, 4, 6))
-    return _Tiles(_Tile(rows, 16, 128, 4, 7), _Tile(rows, 16, 128, 4, 4), _Tile(rows, 32, 128, 4, 6))
+        tiles = _Tiles(_Tile(rows, 16, 64, 4, 4), _Tile(rows, 16, 64, 4, 3), _Tile(rows, 32, 64, 4, 3))
+        return tiles.fitted(memory, 4)
+    wide = _Tiles(_Tile(rows, 16, 128, 4, 7), _Tile(rows, 16, 128, 4, 4), _Tile(rows, 32, 128, 4, 6))
+    if units % 128 == 0 and wide.fit(memory, 2):
+        return wide
+    narrow = _Tiles(_Tile(rows, 16, 64, 4, 8), _Tile(rows, 16, 64, 4, 4), _Tile(rows, 32, 64, 4, 6))
+    return narrow.fitted(memory, 2)
 
 
 class Buffers:
@@ -183,7 +227,8 @@ class StackLauncher:
         self.rounds = len(buffers.sigma)
         self.layer = self.steps * self.texts * self.units
         device, kind = buffers.gates.device, buffers.gates.dtype
-        self.tiles = _tiles(self.texts, self.units, kind == torch.float32)
+        memory = memory_per_program(device.type, device.index)
+        self.tiles = _tiles(self.texts, self.units, kind == torch.float32, memory)
         dependent = launches_dependents(device.type, device.index)
         self.sizes: dict[str, Any] = {"H": self.units, "B": self.texts, "DEPENDENT": dependent}
         if dependent:

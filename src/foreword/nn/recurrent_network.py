@@ -18,6 +18,7 @@ from foreword.nn.dropout import Dropout, draw_mask
 from foreword.nn.fused import only_read, read_words
 from foreword.nn.gated import GATED
 from foreword.nn.gated_gpu import gated_layer
+from foreword.nn.gpu import warn_once
 from foreword.nn.layers import Round, gru, lstm, min_gru, mogrifier_lstm, rnn, round_shapes, torch_runs_gru
 from foreword.nn.mogrifier_gpu import Stack, kernels_apply, run_stack
 from foreword.nn.network import (
@@ -297,11 +298,18 @@ class RecurrentNetwork:
     def _by_kernels(self, x: Tensor, masks: Masks | None) -> bool:
         """Return whether the stack runs by ``nn/mogrifier_gpu.py``: an LSTM with layers of one size on a GPU.
 
-        For one plain layer cuDNN is as fast; of several in bfloat16 it runs one after the other.
+        For one plain layer cuDNN is as fast; of several in bfloat16 it runs one after the other. Layers of several
+        sizes that cuDNN does not have run step by step: a warning says so, once.
         """
-        even = len({size for sizes in self.layer_sizes() for size in sizes}) == 1
-        wanted = self._is_variant(masks) or (x.dtype == torch.bfloat16 and self.cell == "lstm" and self.layers > 1)
-        return even and wanted and x.numel() > 0 and kernels_apply(x)
+        sizes = {size for sizes in self.layer_sizes() for size in sizes}
+        variant = self._is_variant(masks)
+        wanted = variant or (x.dtype == torch.bfloat16 and self.cell == "lstm" and self.layers > 1)
+        if not wanted or x.numel() == 0 or not kernels_apply(x):
+            return False
+        if len(sizes) > 1 and variant:
+            listed = " and ".join(map(str, sorted(sizes)))
+            warn_once(f"layers of {listed} units run step by step, many times slower: set embedding and hidden alike")
+        return len(sizes) == 1
 
     def _read_by_kernels(
         self, weights: Weights, x: Tensor, state: State, masks: Masks | None
