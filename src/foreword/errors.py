@@ -7,7 +7,7 @@ makes no sense rather than work that failed.
     ForewordError
       InputError            a text, file or folder that cannot be read
         DivergedError       training diverged
-        GpuMemoryError      a GPU too small for a training
+        GpuMemoryError      a GPU too small for a training or for scoring
         CTCInputError       logits, labels or a folder that a CTC decoder cannot take
       SettingError          a setting, or a combination of settings, that makes no sense
         NoGpuError          device='cuda' without a GPU
@@ -48,13 +48,10 @@ class DivergedError(InputError):
 
 
 class GpuMemoryError(InputError):
-    """A GPU does not have enough memory for a training. batch, steps: the settings to lower."""
+    """A GPU does not have enough memory. work: what for. expected: which settings to lower."""
 
-    def __init__(self, batch: int, steps: int) -> None:
-        super().__init__(
-            f"the GPU does not have enough memory for this training: expected a batch below {batch}, "
-            f"fewer steps than {steps} or a smaller model"
-        )
+    def __init__(self, work: str, expected: str) -> None:
+        super().__init__(f"the GPU does not have enough memory for {work}: expected {expected}")
 
 
 class CTCInputError(InputError, ValueError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 import typer
 
 from foreword.cli import app
@@ -90,3 +91,10 @@ def test_a_call(foreword: Foreword, tmp_path: Path, call: list[str], status: int
 )
 def test_the_status_of_an_error(error: Exception, status: int) -> None:
     assert message_of(error)[1] == status
+
+
+def test_a_full_gpu_is_one_line_wherever_it_was_filled() -> None:
+    line, status = message_of(torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."))
+    assert status == 1
+    assert "lower the batch" in line
+    assert "unexpected" not in line

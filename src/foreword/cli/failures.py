@@ -41,6 +41,11 @@ FLAGS = ("--lowercase",)
 ARGUMENTS = {"translate train": ("--source", "--target")}
 """Options of 0.1.0 that are arguments now, in their order."""
 
+FULL_GPU = (
+    "the GPU does not have enough memory: lower the batch, choose a smaller model, or use the CPU "
+    "(set CUDA_VISIBLE_DEVICES= in the environment)"
+)
+
 # Contexts are typed as Any: which class they are has changed between versions of Typer.
 
 
@@ -169,6 +174,8 @@ def message_of(error: BaseException) -> tuple[str, int | None]:
             return "", None
     if hasattr(error, "exit_code"):  # a wrong call
         return "", None
+    if type(error).__name__ == "OutOfMemoryError":  # torch's, without importing torch
+        return FULL_GPU, 1
     return f"unexpected {type(error).__name__}: {error} (--debug shows where)", 1
 
 

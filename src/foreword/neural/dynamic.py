@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from itertools import pairwise
 from typing import Self
 
@@ -38,6 +39,7 @@ from foreword.protocols import Meter
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.training.graphs import Graphed
+from foreword.training.model import gpu_memory
 
 RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 DECAYS = (0.0, 0.0003, 0.001, 0.003, 0.01, 0.03)
@@ -94,8 +96,10 @@ class DynamicEvaluation(MeanScore):
         for number in range(updates):
             begin = number * self.steps
             words = ids[begin : begin + self.steps + 1].to(leaves[BIAS].device)
-            loss, _, state = _read(self.model, leaves, words, state, scored=False)
-            for name, gradient in _gradients(loss, leaves).items():
+            with self._memory():
+                loss, _, state = _read(self.model, leaves, words, state, scored=False)
+                gradients = _gradients(loss, leaves)
+            for name, gradient in gradients.items():
                 squares[name].addcmul_(gradient, gradient)
             if meter is not None:
                 meter("measuring gradients", number + 1, updates)
@@ -156,11 +160,16 @@ class DynamicEvaluation(MeanScore):
             return logs
         trained = self._trained()
         longest = int(np.diff(corpus.offsets).max())
-        learner = _Learner(self.model, trained, self._speeds(trained), self._pulls(trained), self.steps, longest)
-        for number, ids in enumerate(corpus.documents()):
-            logs[corpus.offsets[number] : corpus.offsets[number + 1]] = learner.document(ids, meter)
-        learner.close()
+        with self._memory():
+            learner = _Learner(self.model, trained, self._speeds(trained), self._pulls(trained), self.steps, longest)
+            for number, ids in enumerate(corpus.documents()):
+                logs[corpus.offsets[number] : corpus.offsets[number + 1]] = learner.document(ids, meter)
+            learner.close()
         return logs
+
+    def _memory(self) -> AbstractContextManager[None]:
+        """Say which setting to lower where the GPU's memory does not suffice."""
+        return gpu_memory("dynamic evaluation", f"fewer steps than {self.steps} or a smaller model")
 
     def _trained(self) -> dict[str, Tensor]:
         """Return the weights that are learnt; the softmax's temperature is not one of them."""

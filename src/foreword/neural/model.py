@@ -36,7 +36,7 @@ from foreword.nn.dropout import Dropout
 from foreword.nn.network import TEMPERATURE, Network, next_logs, output_weight, word_logs
 from foreword.training.engine import Trainer
 from foreword.training.gradients import Shapes
-from foreword.training.model import NeuralModel, exact
+from foreword.training.model import NeuralModel, exact, scoring_memory
 from foreword.training.settings import Training, json_of
 from foreword.training.task import Weights
 
@@ -76,6 +76,7 @@ class NeuralLM(LearntVocab, MeanScore, NeuralModel[Corpus]):
     TRAINING: ClassVar[Training] = Training(unknown=0.5)
     OPTIONS: ClassVar[Mapping[str, Any]] = {}
     NEEDS: ClassVar[str] = "corpus"
+    STEPS: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -170,7 +171,7 @@ class NeuralLM(LearntVocab, MeanScore, NeuralModel[Corpus]):
         logs = np.empty(len(corpus.ids))
         lengths = np.diff(corpus.offsets)
         order = np.argsort(-lengths, kind="stable")
-        with exact():
+        with scoring_memory(), exact():
             while len(order):
                 fit = max(1, READ_AT_ONCE // int(lengths[order[0]] or 1))
                 group, order = order[:fit], order[fit:]
@@ -205,7 +206,7 @@ class NeuralLM(LearntVocab, MeanScore, NeuralModel[Corpus]):
         state = network.start(1, flat)
         for begin in range(0, len(ids), READ_AT_ONCE):
             targets = words[begin + 1 : begin + READ_AT_ONCE + 1]
-            with exact():
+            with scoring_memory(), exact():
                 hidden, state = network.read(weights, words[begin : begin + len(targets), None], state)
             yield hidden[:, 0], targets
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
@@ -51,7 +52,7 @@ class NeuralModel(ShownInNotebook, Generic[Data]):
     """A network and its training settings.
 
     TRAINING, DROPOUT: used where none are given. PLACES: where units may be dropped, fields of ``Dropout``.
-    NEEDS: what ``fit`` is called with, for messages.
+    NEEDS: what ``fit`` is called with, for messages. STEPS: whether ``steps`` of the training limits its memory.
     valid_score_: the best score on held-out data, higher is better.
     """
 
@@ -59,6 +60,7 @@ class NeuralModel(ShownInNotebook, Generic[Data]):
     DROPOUT: ClassVar[Dropout] = Dropout()
     PLACES: ClassVar[tuple[str, ...]] = ("words", "input", "between", "output", "recurrent")
     NEEDS: ClassVar[str] = "data"
+    STEPS: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -120,7 +122,8 @@ class NeuralModel(ShownInNotebook, Generic[Data]):
         return self._begin(self.task(data, valid), group)
 
     def _begin(self, task: Task, group: WorkerGroup) -> Trainer:
-        trainer = Trainer(task, self.training_settings(task), self.torch_device(), seed=self.seed, group=group)
+        with self._training_memory():
+            trainer = Trainer(task, self.training_settings(task), self.torch_device(), seed=self.seed, group=group)
         self._flat, self.valid_score_ = trainer.best, -math.inf
         return trainer
 
@@ -135,13 +138,16 @@ class NeuralModel(ShownInNotebook, Generic[Data]):
         if checkpoint is not None and checkpoint.stored_run() not in (None, run):  # 0.1.0 may have written it
             earlier = self.run_id(data, valid, trainer.group.size, with_length=True)
             run = earlier if checkpoint.stored_run() == earlier else run
-        try:
+        with self._training_memory():
             for step in trainer.steps(checkpoint, type(self).__name__, run):
                 self.valid_score_ = trainer.best_score
                 yield step
-        except torch.cuda.OutOfMemoryError as error:
-            raise GpuMemoryError(self.training.batch, self.training.steps) from error
         self.valid_score_ = trainer.best_score
+
+    def _training_memory(self) -> AbstractContextManager[None]:
+        """Say which settings to lower where the GPU's memory does not suffice."""
+        steps = f", fewer steps than {self.training.steps}" if self.STEPS else ""
+        return gpu_memory("this training", f"a batch below {self.training.batch}{steps} or a smaller model")
 
     def run_id(self, data: Data, valid: Data | None, workers: int = 1, *, with_length: bool = False) -> str:
         """Return the fingerprint of a run: settings, data and the number of workers.
@@ -210,6 +216,20 @@ class NeuralModel(ShownInNotebook, Generic[Data]):
     def torch_device(self) -> torch.device:
         """Return the device to compute on: the one that was asked for, or the GPU where there is one."""
         return choose_device(self.device)
+
+
+@contextlib.contextmanager
+def gpu_memory(work: str, expected: str) -> Iterator[None]:
+    """Turn torch's error of a full GPU into one line. work: what the memory is for. expected: what to lower."""
+    try:
+        yield
+    except torch.cuda.OutOfMemoryError as error:
+        raise GpuMemoryError(work, expected) from error
+
+
+def scoring_memory() -> AbstractContextManager[None]:
+    """Say what to do where the GPU's memory does not suffice for scoring, of which no setting decides the memory."""
+    return gpu_memory("scoring", "a smaller model, or the CPU (set CUDA_VISIBLE_DEVICES= in the environment)")
 
 
 @contextlib.contextmanager

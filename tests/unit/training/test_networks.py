@@ -143,6 +143,8 @@ def test_a_gpu_that_is_too_small_names_the_settings_to_lower(monkeypatch: pytest
     def full(*_: object) -> Iterator[Step]:
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(Trainer, "steps", full)
-    with pytest.raises(GpuMemoryError, match=f"expected a batch below {model.training.batch}"):
-        list(model.train(data))
+    for method in ("steps", "_allocate"):  # while it trains, and before its first step
+        with monkeypatch.context() as patched:
+            patched.setattr(Trainer, method, full)
+            with pytest.raises(GpuMemoryError, match=f"expected a batch below {model.training.batch}"):
+                list(model.train(data))
