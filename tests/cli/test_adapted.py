@@ -1,4 +1,4 @@
-"""``foreword evaluate --neural-cache`` and ``--dynamic``."""
+"""``foreword evaluate --mc``, ``--neural-cache`` and ``--dynamic``."""
 
 from __future__ import annotations
 
@@ -66,8 +66,14 @@ def test_people_are_told_too(foreword: Foreword, model: Path, folder: Path) -> N
     ("options", "said"),
     [
         (("--neural-cache", "--dynamic"), "one or the other"),
-        (("--tune", "x"), "is for --neural-cache and --dynamic"),
-        (("--set", "rate=1"), "is for --neural-cache and --dynamic"),
+        (("--mc", "8", "--dynamic"), "one or the other"),
+        (("--mc", "0"), "0 samples: expected at least 1"),
+        (("--mc", "some"), "Invalid value for '--mc'"),
+        (("--mc", "2", "--set", "samples=3"), "no setting 'samples'"),
+        (("--mc", "2", "--set", "scale=9"), "dropout of input is 1.8"),
+        (("--mc", "2", "--set", "scale=0.5", "--tune", "x"), "only seed can be set"),
+        (("--tune", "x"), "is for --mc, --neural-cache and --dynamic"),
+        (("--set", "rate=1"), "is for --mc, --neural-cache and --dynamic"),
         (("--neural-cache", "--gradients", "x"), "is for --dynamic"),
         (("--dynamic", "--set", "theta=1"), "has no setting 'theta'"),
         (("--neural-cache", "--set", "theta=1", "--tune", "x"), "only size can be set"),
@@ -86,3 +92,24 @@ def test_counts_cannot_adapt_that_way(foreword: Foreword, model: Path, folder: P
     result = foreword("evaluate", folder / "counts", folder / "test.txt", "--dynamic")
     assert result.exit_code != 0
     assert "needs a neural language model, not a UnigramLM" in result.stderr
+    result = foreword("evaluate", folder / "counts", folder / "test.txt", "--mc", "2")
+    assert result.exit_code == 2
+    assert result.stderr.strip() == "foreword: Monte Carlo dropout needs a recurrent language model, not a UnigramLM"
+
+
+def test_monte_carlo_gives_the_same_fields_and_says_how_it_sampled(
+    foreword: Foreword, model: Path, folder: Path
+) -> None:
+    test = folder / "test.txt"
+    plain = told(foreword, model, test)
+    still = told(foreword, model, test, "--mc", "2", "--set", "scale=0")
+    how = still.pop("monte_carlo")
+    assert how == {"kind": "mc", "samples": 2, "scale": 0.0, "temperature": 1.0, "seed": 0, "tuned_on": None}
+    assert set(still) == set(plain)
+    assert (still["documents"], still["tokens"]) == (plain["documents"], plain["tokens"])
+    assert still["perplexity"] == pytest.approx(plain["perplexity"], rel=1e-5)
+    assert told(foreword, model, test, "--mc", "2", "--carry")["documents"] == 1
+    tuned = told(foreword, model, test, "--mc", "3", "--tune", test, "--set", "seed=7")["monte_carlo"]
+    assert (tuned["seed"], tuned["tuned_on"]) == (7, str(test))
+    shown = foreword("evaluate", model, test, "--mc", "3").stdout
+    assert "samples 3, scale 0.7, temperature 1, seed 0" in shown

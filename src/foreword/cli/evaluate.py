@@ -37,6 +37,7 @@ EXAMPLES = examples(
     "foreword evaluate model ptb:test",
     "foreword evaluate model test.txt --json",
     "foreword evaluate ngram lstm test.txt",
+    "foreword evaluate lstm ptb:test --mc 192 --tune ptb:valid --carry",
     "foreword evaluate lstm ptb:test --neural-cache --tune ptb:valid",
     "foreword evaluate lstm ptb:test --dynamic --gradients ptb:train --tune ptb:valid",
     "foreword evaluate classifier held_out.csv --label-column stars",
@@ -44,8 +45,12 @@ EXAMPLES = examples(
     "foreword evaluate vectors.vec questions-words word-sim:ws353",
     "xzcat test.txt.xz | foreword evaluate model -",
 )
+SAMPLING = "Monte Carlo dropout"
 ADAPTING = "Adapting to the text that is measured"
-CACHE, DYNAMIC = "neural-cache", "dynamic"
+TUNING = "Settings of --mc, --neural-cache and --dynamic"
+MONTE_CARLO, CACHE, DYNAMIC = "mc", "neural-cache", "dynamic"
+ADAPTS = (CACHE, DYNAMIC)
+WAYS = "is for --mc, --neural-cache and --dynamic"
 
 AnyFormat: TypeAlias = Literal["text", "jsonl", "parquet", "tsv", "csv", "fasttext", "label-first", "folders"]
 
@@ -74,9 +79,14 @@ class EvaluationReading:
 
 
 @dataclass(frozen=True, slots=True)
-class Adapting:
-    """A neural language model that adapts to the text it is measured on."""
+class ScoringOptions:
+    """How a neural language model is scored: as it is, by dropout samples, or adapting to the text."""
 
+    mc: Annotated[
+        int | None,
+        typer.Option("--mc", metavar="SAMPLES", rich_help_panel=SAMPLING,
+                     help="Average the probabilities of this many networks with dropout; 192 is usual."),
+    ] = None  # fmt: skip
     neural_cache: Annotated[
         bool, typer.Option("--neural-cache", help="Add a neural cache to the network.", rich_help_panel=ADAPTING)
     ] = False
@@ -89,7 +99,7 @@ class Adapting:
     tune: Annotated[
         str | None,
         typer.Option("--tune", metavar="TEXT", help="Validation text that chooses the settings.",
-                     rich_help_panel=ADAPTING),
+                     rich_help_panel=TUNING),
     ] = None  # fmt: skip
     gradients: Annotated[
         str | None,
@@ -98,37 +108,60 @@ class Adapting:
     ] = None  # fmt: skip
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", rich_help_panel=ADAPTING,
-                     help="size, theta, weight of the cache; rate, decay, steps of --dynamic."),
+        typer.Option("--set", metavar="NAME=VALUE", rich_help_panel=TUNING,
+                     help="scale, temperature, seed of --mc; size, theta, weight of the cache; rate, decay, steps of "
+                     "--dynamic."),
     ] = None  # fmt: skip
 
     @property
+    def kinds(self) -> list[str]:
+        """Names of the options that were given; one at most makes sense."""
+        given = {MONTE_CARLO: self.mc is not None, CACHE: self.neural_cache, DYNAMIC: self.dynamic}
+        return [name for name, there in given.items() if there]
+
+    @property
     def kind(self) -> str | None:
-        """Name of the adaptation that was asked for; None without one."""
-        return CACHE if self.neural_cache else DYNAMIC if self.dynamic else None
+        """Name of the option that was given; None without one."""
+        return next(iter(self.kinds), None)
 
     def check(self) -> None:
         """Refuse options that do not go together."""
-        if self.neural_cache and self.dynamic:
-            raise typer.BadParameter("one or the other: --neural-cache was given too", param_hint="'--dynamic'")
+        if len(self.kinds) > 1:
+            first, second, *_ = self.kinds
+            raise typer.BadParameter(f"one or the other: --{first} was given too", param_hint=f"'--{second}'")
+        if self.mc is not None and self.mc < 1:
+            raise typer.BadParameter(f"{self.mc} samples: expected at least 1", param_hint="'--mc'")
         if self.gradients is not None and not self.dynamic:
             raise typer.BadParameter("is for --dynamic", param_hint="'--gradients'")
         if self.kind is None and (self.tune is not None or self.settings):
-            hint = "'--set'" if self.tune is None else "'--tune'"
-            raise typer.BadParameter("is for --neural-cache and --dynamic", param_hint=hint)
+            raise typer.BadParameter(WAYS, param_hint="'--set'" if self.tune is None else "'--tune'")
 
     def measure(
         self, model: Any, corpus: Corpus, corpus_of: Callable[[list[str]], Corpus], meter: Meter | None
     ) -> tuple[Measures, dict[str, Json]]:
-        """Measure a model that adapts to the corpus; return how it did as well. ``corpus_of`` reads named texts."""
+        """Measure a model in the way that was asked for; return its settings as well. ``corpus_of`` reads texts."""
         from foreword.measures.perplexity import measure
 
-        adapted = self._cache(model, corpus_of, meter) if self.kind == CACHE else self._dynamic(model, corpus_of, meter)
-        names = ("size", "theta", "weight") if self.kind == CACHE else ("rate", "decay", "steps")
-        how: dict[str, Json] = {"kind": self.kind, **{name: getattr(adapted, name) for name in names}}
+        make, names = {
+            MONTE_CARLO: (self._monte_carlo, ("samples", "scale", "temperature", "seed")),
+            CACHE: (self._cache, ("size", "theta", "weight")),
+            DYNAMIC: (self._dynamic, ("rate", "decay", "steps")),
+        }[self.kind or ""]
+        scoring = make(model, corpus_of, meter)
+        how: dict[str, Json] = {"kind": self.kind, **{name: getattr(scoring, name) for name in names}}
         if self.kind == DYNAMIC:
             how["gradients"] = self.gradients
-        return measure(_Metered(adapted, meter), corpus), how | {"tuned_on": self.tune}
+        return measure(_Metered(scoring, meter), corpus), how | {"tuned_on": self.tune}
+
+    def _monte_carlo(self, model: Any, corpus_of: Callable[[list[str]], Corpus], meter: Meter | None) -> Any:
+        from foreword.cli.settings import parse_settings
+        from foreword.neural.monte_carlo import MonteCarloDropout
+
+        given = parse_settings(self.settings, MONTE_CARLO, MonteCarloDropout, without=("model", "samples"))
+        if self.tune is not None and set(given) - {"seed"}:
+            raise typer.BadParameter("with --tune only seed can be set", param_hint="'--set'")
+        sampled = MonteCarloDropout(model, samples=self.mc or 1, **given)
+        return sampled if self.tune is None else sampled.tune(corpus_of([self.tune]), meter=meter)
 
     def _cache(self, model: Any, corpus_of: Callable[[list[str]], Corpus], meter: Meter | None) -> Any:
         from foreword.cli.settings import parse_settings
@@ -160,12 +193,12 @@ class Adapting:
 class _Metered:
     """Scoring that tells how far it is."""
 
-    adapted: Any
+    scoring: Any
     meter: Meter | None
 
     def logprobs(self, corpus: Corpus) -> Any:
         """Return the log-probability of every id, reporting progress."""
-        return self.adapted.logprobs(corpus, meter=self.meter)
+        return self.scoring.logprobs(corpus, meter=self.meter)
 
 
 def evaluate(
@@ -174,7 +207,7 @@ def evaluate(
     *,
     reading: EvaluationReading,
     labelled: LabelledOptions,
-    adapting: Adapting,
+    scoring: ScoringOptions,
     output: OutputOptions,
 ) -> None:
     """Measure a language model on a text, a classifier on labelled texts, a tagger on a treebank, or word vectors.
@@ -185,7 +218,9 @@ def evaluate(
     Language models: perplexity, bits per byte, unknown words. Every token counts, the </s> that ends a document
     included. The JSON keys are perplexity, perplexity_excluding_oov, oov, tokens, documents, bits_per_byte, logprob and
     infinite. With --neural-cache or --dynamic a network adapts to the text, which is read as one document, as with
-    --carry; such numbers cannot be compared with plain ones, and are marked by the key adaptation.
+    --carry; such numbers cannot be compared with plain ones, and are marked by the key adaptation. With --mc the
+    probabilities are means over networks with dropout, which takes as many times as long; nothing is adapted, and the
+    key monte_carlo says how many there were. Without --tune the dropout rates are 0.7 times those of training.
 
     Classifiers: accuracy with its 95 % interval, F1, the confusion matrix. The JSON keys are accuracy,
     accuracy_interval, f1 (the mean over classes), micro_f1, calibration_error, texts, right, unseen_labels, classes and
@@ -200,27 +235,27 @@ def evaluate(
     from foreword.cli.progress import progress
     from foreword.cli.side_by_side import measure_rivals, print_together, split_models
 
-    adapting.check()
+    scoring.check()
     rivals, texts = split_models(named or [])
     with progress(output.quiet) as meter:
         if rivals:
-            together = measure_rivals([model, *rivals], texts, reading, adapting, meter)
+            together = measure_rivals([model, *rivals], texts, reading, scoring, meter)
         else:
-            measures, adapted = measured(model, texts, reading, labelled, adapting, output, meter)
+            measures, how = measured(model, texts, reading, labelled, scoring, output, meter)
     if rivals:
         print_together(together, output)
     else:
-        print_result(measures, adapted, output)
+        print_result(measures, how, output)
 
 
 AnyMeasures: TypeAlias = "Measures | Confusion | TagMeasures | VectorMeasures"
 
 
 def measured(
-    path: str, texts: list[str], reading: EvaluationReading, labelled: LabelledOptions, adapting: Adapting,
+    path: str, texts: list[str], reading: EvaluationReading, labelled: LabelledOptions, scoring: ScoringOptions,
     output: OutputOptions, meter: Meter | None,
 ) -> tuple[AnyMeasures, dict[str, Json] | None]:  # fmt: skip
-    """Measure a model by what its kind can do; return how it was adapted as well."""
+    """Measure a model by what its kind can do; return how it was scored as well, if not plainly."""
     from foreword.cli.classify import measure_labelled
     from foreword.cli.labelled import labelled_in
     from foreword.cli.measures import measure_vectors
@@ -245,13 +280,13 @@ def measured(
         say = None if output.quiet else print_message
         blocks = labelled_in(texts, labelled.reading(format, reading.errors), say, meter)
         return measure_labelled(loaded, blocks, say), None
-    return measure_language(checked(loaded, path, "score"), texts, reading, adapting, meter)
+    return measure_language(checked(loaded, path, "score"), texts, reading, scoring, meter)
 
 
 def measure_language(
-    model: TextLM, texts: list[str], how: EvaluationReading, adapting: Adapting, meter: Meter | None
+    model: TextLM, texts: list[str], how: EvaluationReading, scoring: ScoringOptions, meter: Meter | None
 ) -> tuple[Measures, dict[str, Json] | None]:
-    """Measure a language model, which may adapt to the text."""
+    """Measure a language model, plainly or in another way; return the settings of that way."""
     from foreword.cli.texts import blocks_in
     from foreword.measures.perplexity import measure
     from foreword.tokens.corpus import Corpus
@@ -260,15 +295,15 @@ def measure_language(
 
     def corpus_of(names: list[str]) -> Corpus:
         read = Corpus.from_blocks(blocks_in(names, reading, meter), model.tokenizer, threads=how.threads)
-        return read.joined() if how.carry or adapting.kind else read
+        return read.joined() if how.carry or scoring.kind in ADAPTS else read
 
     corpus = corpus_of(texts)
-    if adapting.kind is None:
+    if scoring.kind is None:
         return measure(model.model, corpus), None
-    return adapting.measure(model.model, corpus, corpus_of, meter)
+    return scoring.measure(model.model, corpus, corpus_of, meter)
 
 
-def print_result(measures: AnyMeasures, adapted: dict[str, Json] | None, output: OutputOptions) -> None:
+def print_result(measures: AnyMeasures, how: dict[str, Json] | None, output: OutputOptions) -> None:
     """Print the measures as JSON or as a table."""
     from foreword.cli.measures import VectorMeasures, print_confusion, print_measures, print_vector_measures
     from foreword.cli.printing import write_json
@@ -277,9 +312,10 @@ def print_result(measures: AnyMeasures, adapted: dict[str, Json] | None, output:
     from foreword.measures.perplexity import Measures
 
     if output.as_json:
-        write_json({**measures.to_json(), **({} if adapted is None else {"adaptation": adapted})})
+        key = "adaptation" if how is not None and how["kind"] in ADAPTS else "monte_carlo"
+        write_json({**measures.to_json(), **({} if how is None else {key: how})})
     elif isinstance(measures, Measures):
-        print_measures(measures, adapted)
+        print_measures(measures, how)
     elif isinstance(measures, Confusion):
         print_confusion(measures)
     elif isinstance(measures, VectorMeasures):

@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 # Language models
 
 
-def print_measures(measures: Measures, adapted: dict[str, Json] | None = None) -> None:
-    """Print perplexity, bits per byte and unknown words."""
+def print_measures(measures: Measures, how: dict[str, Json] | None = None) -> None:
+    """Print perplexity, bits per byte and unknown words. how: the settings of a way of scoring."""
     from foreword.cli.printing import print_facts
     from foreword.picture.picture import readable
 
     share = measures.oov / measures.tokens
-    rows = {} if adapted is None else {"adapted to the text": adaptation(adapted)}
+    title = "networks with dropout" if how is not None and how["kind"] == "mc" else "adapted to the text"
+    rows = {} if how is None else {title: settings_in_words(how)}
     rows |= {
         "perplexity": readable(measures.perplexity),
         "without unknown words": readable(measures.perplexity_excluding_oov),
@@ -35,10 +36,10 @@ def print_measures(measures: Measures, adapted: dict[str, Json] | None = None) -
     print_facts(rows, justify="right")
 
 
-def adaptation(adapted: dict[str, Json]) -> str:
-    """Describe how a model was adapted: the kind and its numbers."""
-    numbers = ", ".join(f"{name} {value:.4g}" for name, value in adapted.items() if isinstance(value, int | float))
-    return f"{str(adapted['kind']).replace('-', ' ')}: {numbers}"
+def settings_in_words(how: dict[str, Json]) -> str:
+    """Describe a way of scoring: the kind and its numbers."""
+    numbers = ", ".join(f"{name} {value:.4g}" for name, value in how.items() if isinstance(value, int | float))
+    return f"{str(how['kind']).replace('-', ' ')}: {numbers}"
 
 
 # Classifiers

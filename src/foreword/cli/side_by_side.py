@@ -10,7 +10,7 @@ import typer
 from foreword.errors import ForewordError, InputError
 
 if TYPE_CHECKING:
-    from foreword.cli.evaluate import Adapting, EvaluationReading
+    from foreword.cli.evaluate import EvaluationReading, ScoringOptions
     from foreword.cli.options import OutputOptions
     from foreword.pipeline.together import Together
     from foreword.protocols import Meter
@@ -51,7 +51,7 @@ def _is_model_address(address: str) -> bool:
 
 
 def measure_rivals(
-    paths: list[str], texts: list[str], how: EvaluationReading, adapting: Adapting, meter: Meter | None
+    paths: list[str], texts: list[str], how: EvaluationReading, scoring: ScoringOptions, meter: Meter | None
 ) -> Together:
     """Measure several language models on one text."""
     from foreword.cli.models import load_able
@@ -59,8 +59,8 @@ def measure_rivals(
     from foreword.pipeline.together import measure_together
     from foreword.tokens.corpus import Corpus
 
-    if adapting.kind is not None:
-        raise typer.BadParameter("is for one model alone", param_hint=f"'--{adapting.kind}'")
+    if scoring.kind is not None:
+        raise typer.BadParameter("is for one model alone", param_hint=f"'--{scoring.kind}'")
     if not texts:
         raise typer.BadParameter(f"name a text to measure {paths[0]} on", param_hint="'TEXT'")
     if len(set(paths)) < len(paths):

@@ -16,7 +16,8 @@ Shapes: n words to predict, R rows, K temperatures, T words of a chunk.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,14 +25,17 @@ import torch
 from torch import Tensor
 
 from foreword.arrays import Ids
-from foreword.errors import InputError
+from foreword.checks import check_number
+from foreword.errors import SettingError
 from foreword.nn.dropout import Dropout
 from foreword.nn.network import BIAS, Network, output_weight
 from foreword.nn.recurrent_network import RecurrentNetwork
 from foreword.nn.softmax import tempered_losses
+from foreword.protocols import Meter
 from foreword.tokens.corpus import Corpus
 from foreword.training.gradients import new_flat, views
 from foreword.training.graphs import Graphed
+from foreword.training.model import gpu_memory
 
 if TYPE_CHECKING:
     from foreword.neural.model import NeuralLM
@@ -64,8 +68,9 @@ class RowReader:
         self.shapes = network.tensors()
         self._flat = new_flat(self.shapes, device, getattr(torch, precision))
         self._weights = views(self._flat, self.shapes)
-        self._temperatures = torch.tensor(temperatures, dtype=torch.float32, device=device)
+        self.temperatures = torch.tensor(temperatures, dtype=torch.float32, device=device)
         self._ids = torch.zeros(CHUNK + 1, rows, dtype=torch.int64, device=device)
+        self._length = CHUNK  # words of a chunk; on a GPU a graph has one shape, and what stands behind the end is read
         self._state = tuple(part.clone() for part in network.start(rows, self._flat))
         self._losses = torch.zeros(len(temperatures), CHUNK * rows, device=device)
         self._generator = torch.Generator(device).manual_seed(seed)
@@ -78,30 +83,37 @@ class RowReader:
     @torch.no_grad()
     def losses(self, ids: Tensor) -> Tensor:
         """Read (n + 1, R) words from an empty state; return (K, n, R) minus the logs of all but the first."""
-        count, rows = len(ids) - 1, ids.shape[1]
-        found = torch.empty(len(self._temperatures), count, rows, device=self.device)
+        found = torch.empty(len(self.temperatures), len(ids) - 1, ids.shape[1], device=self.device)
+        for begin, losses in self.chunks(ids):
+            found[:, begin : begin + CHUNK] = losses
+        return found
+
+    def chunks(self, ids: Tensor) -> Iterator[tuple[int, Tensor]]:
+        """Read as ``losses`` does; yield the index of each chunk's first word and (K, T, R), valid until the next."""
+        rows = ids.shape[1]
         for part in self._state:
             part.zero_()
-        for begin in range(0, count, CHUNK):
+        for begin in range(0, len(ids) - 1, CHUNK):
             here = ids[begin : begin + CHUNK + 1]
-            self._ids[: len(here)].copy_(here)
+            count = len(here) - 1
+            self._ids[: count + 1].copy_(here)
+            self._length = count if self.device.type == "cpu" else CHUNK
             self._step()
-            found[:, begin : begin + CHUNK] = self._losses.view(-1, CHUNK, rows)[:, : len(here) - 1]
-        return found
+            yield begin, self._losses.view(-1, CHUNK, rows)[:, :count]
 
     @torch.no_grad()
     def _chunk(self) -> None:
-        weights, network = self._weights, self.network
-        inputs, targets = self._ids[:-1], self._ids[1:].reshape(-1)
+        weights, network, length = self._weights, self.network, self._length
+        inputs, targets = self._ids[:length], self._ids[1 : length + 1].reshape(-1)
         masks = None
         if self.dropout is not None and isinstance(network, RecurrentNetwork):
             masks = network.masks(
-                self.dropout, inputs.shape[1], self._flat[:0], self._generator, steps=CHUNK, per_text=True
+                self.dropout, inputs.shape[1], self._flat[:0], self._generator, steps=length, per_text=True
             )
         hidden, state = network.read(weights, inputs, self._state, masks)
         hidden = hidden if masks is None else hidden * masks.output
         layer = (hidden.flatten(0, 1), output_weight(weights), weights[BIAS])
-        self._losses.copy_(tempered_losses(*layer, targets, self._temperatures))
+        self._losses[:, : len(targets)].copy_(tempered_losses(*layer, targets, self.temperatures))
         for kept, new in zip(self._state, state, strict=True):
             kept.copy_(new)
 
@@ -140,35 +152,84 @@ class TemperedScore:
         return self._found.get(score, 1.0)
 
 
+SCALE = 0.7
+"""Factor of the dropout rates where no held-out text chooses it: Penn Treebank and WikiText-2 chose 0.6 or 0.75."""
+
+
+class DropoutSamples:
+    """Networks with dropout that read the same document: its words' probabilities are the mean over them.
+
+    samples: how many networks; they are rows of a batch, 64 at most at a time. scale: factor of the dropout rates with
+    which the model was trained. temperatures: None for the model's own. On a GPU products are in float16. DropConnect
+    masks are left out, since the rows of a batch share their weights.
+    """
+
+    def __init__(
+        self, model: NeuralLM, *, samples: int, scale: float, temperatures: Sequence[float] | None, seed: int
+    ) -> None:
+        check_number("samples", samples, whole=True, least=1)
+        check_number("scale", scale)
+        network = check_samples(model)
+        self._passes = -(-samples // ROWS)
+        self._rows, self._samples = -(-samples // self._passes), samples
+        self._end = model.vocab.end
+        flat = model.flat_weights()
+        with self._memory():
+            self._reader = RowReader(
+                network,
+                flat.device,
+                rows=self._rows,
+                temperatures=(model.temperature_,) if temperatures is None else temperatures,
+                precision="float32" if flat.device.type == "cpu" else "float16",
+                dropout=model.dropout.scaled(scale),
+                seed=seed,
+            )
+            self._reader.use(flat)
+
+    def losses(self, ids: Ids, meter: Meter | None = None) -> Tensor:
+        """Read a document from an empty state; return (K, n): minus the log of each word's mean probability."""
+        device, kinds = self._reader.device, len(self._reader.temperatures)
+        words = torch.from_numpy(np.append(self._end, np.asarray(ids, np.int64))).to(device)
+        total = torch.zeros(kinds, len(ids), dtype=torch.float64, device=device)
+        with self._memory(), torch.no_grad():
+            for number in range(self._passes):
+                counted = min(self._rows, self._samples - number * self._rows)  # the last pass may need fewer rows
+                for begin, losses in self._reader.chunks(words[:, None].expand(-1, self._rows)):
+                    total[:, begin : begin + CHUNK] += torch.exp(-losses[..., :counted]).double().sum(2)
+                    if meter is not None:
+                        meter("sampling networks", number * len(ids) + begin, self._passes * len(ids))
+        return -torch.log(total / self._samples)
+
+    def _memory(self) -> AbstractContextManager[None]:
+        """Say which setting to lower where the GPU's memory does not suffice."""
+        return gpu_memory("Monte Carlo dropout", f"fewer samples than {self._rows} or a smaller model")
+
+
+def check_samples(model: NeuralLM) -> RecurrentNetwork:
+    """Return the network of a model of which dropout samples can be drawn; refuse others."""
+    network = model.network(model.vocab)
+    name = type(model).__name__
+    if not isinstance(network, RecurrentNetwork):
+        raise SettingError(f"Monte Carlo dropout is for recurrent language models, not for a {name}")
+    if network.softmaxes > 1:
+        raise SettingError(f"Monte Carlo dropout is for one softmax: this {name} mixes {network.softmaxes}")
+    rates = model.dropout
+    if not (rates.words or rates.input or rates.between or rates.output or rates.state):
+        raise SettingError(f"this {name} was trained without dropout of words or units: there is nothing to sample")
+    return network
+
+
 def monte_carlo_losses(
     model: NeuralLM,
     ids: Ids,
     *,
     samples: int = 192,
-    scale: float = 0.7,
-    temperatures: Sequence[float] = (1.0,),
+    scale: float = SCALE,
+    temperatures: Sequence[float] | None = None,
     seed: int = 0,
 ) -> Tensor:
     """Return (K, n): minus the log of each word's probability, the mean over ``samples`` networks with dropout.
 
-    The document is read from its first word to its last, the state carried; samples are rows of a batch. scale: of the
-    rates with which the model was trained. On a GPU products are in float16.
+    The document is read from its first word to its last, the state carried. temperatures: None for the model's own.
     """
-    network = model.network(model.vocab)
-    if not isinstance(network, RecurrentNetwork) or network.softmaxes > 1:
-        raise InputError("Monte Carlo dropout is for recurrent models with one softmax")
-    flat = model.flat_weights()
-    device = flat.device
-    rows = min(ROWS, samples)
-    precision = "float32" if device.type == "cpu" else "float16"
-    dropout = model.dropout.scaled(scale)
-    reader = RowReader(
-        network, device, rows=rows, temperatures=temperatures, precision=precision, dropout=dropout, seed=seed
-    )
-    reader.use(flat)
-    words = torch.from_numpy(np.append(model.vocab.end, np.asarray(ids, np.int64))).to(device)
-    total = torch.zeros(len(temperatures), len(ids), dtype=torch.float64, device=device)
-    passes = -(-samples // rows)
-    for _ in range(passes):
-        total += torch.exp(-reader.losses(words[:, None].expand(-1, rows))).double().sum(2)
-    return -torch.log(total / (passes * rows))
+    return DropoutSamples(model, samples=samples, scale=scale, temperatures=temperatures, seed=seed).losses(ids)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,17 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from foreword.errors import InputError, SettingError
+from foreword.errors import GpuMemoryError, InputError, SettingError
+from foreword.neural.awd_lstm import AWDLSTM
 from foreword.neural.bengio import BengioLM
 from foreword.neural.dynamic import DynamicEvaluation
 from foreword.neural.mogrifier import RECIPE, Mogrifier
-from foreword.neural.rows import TemperedScore, monte_carlo_losses
+from foreword.neural.monte_carlo import MonteCarloDropout
+from foreword.neural.rows import CHUNK, ROWS, TemperedScore, monte_carlo_losses
+from foreword.ngram.model import NgramLM
 from foreword.nn.dropout import NO_DROPOUT, Dropout
 from foreword.nn.network import TEMPERATURE, next_logs
-from foreword.nn.recurrent_network import RecurrentNetwork, Variant
+from foreword.nn.recurrent_network import Masks, RecurrentNetwork, Variant
 from foreword.storage.checkpoint import Checkpoint
 from foreword.storage.folder import load, save
 from foreword.tokens.corpus import Corpus
@@ -186,6 +190,30 @@ def test_dynamic_evaluation_learns_weights_and_leaves_the_temperature() -> None:
     assert all(torch.equal(before[name], part) for name, part in model.weights_.items())
 
 
+def test_a_full_gpu_says_what_to_lower(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = small().fit(CORPUS)
+
+    def full(*_: object, **__: object) -> None:
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RecurrentNetwork, "initialise", full)
+        with pytest.raises(GpuMemoryError, match="for this training: expected a batch below 4, fewer steps than 6"):
+            small().fit(CORPUS)
+    monkeypatch.setattr(RecurrentNetwork, "read", full)
+    dynamic = DynamicEvaluation(model, steps=4)
+    works: list[tuple[Callable[[], object], str]] = [
+        (lambda: model.logprobs(CORPUS), "scoring: expected a smaller model, or the CPU"),
+        (lambda: list(model.hidden_states(CORPUS.ids)), "scoring: expected a smaller model, or the CPU"),
+        (lambda: dynamic.logprobs(CORPUS), "dynamic evaluation: expected fewer steps than 4"),
+        (lambda: dynamic.measure_gradients(CORPUS), "dynamic evaluation: expected fewer steps than 4"),
+        (lambda: monte_carlo_losses(model, CORPUS.ids, samples=5), "dropout: expected fewer samples than 5"),
+    ]
+    for work, message in works:
+        with pytest.raises(GpuMemoryError, match=message):
+            work()
+
+
 def test_a_confident_model_gets_a_temperature_above_one() -> None:
     """Logits three times as large as they should be: dividing them by the highest temperature helps most."""
     model = small().fit(CORPUS)
@@ -206,8 +234,102 @@ def test_monte_carlo_without_dropout_is_the_model_and_with_it_an_average() -> No
     some = [monte_carlo_losses(model, ids, samples=8, scale=0.7, seed=seed) for seed in (0, 0, 1)]
     assert torch.equal(some[0], some[1])
     assert not torch.equal(some[0], some[2])
-    with pytest.raises(InputError, match="recurrent"):
+    with pytest.raises(SettingError, match="recurrent"):
         monte_carlo_losses(BengioLM(3, 4, 5, device="cpu", training=Training(epochs=1)).fit(CORPUS), ids)
+
+
+@pytest.mark.parametrize("samples", [3, 67])
+def test_monte_carlo_is_the_mean_of_a_plain_loop_over_samples(samples: int) -> None:
+    """Documents of more words than a chunk and of fewer; masks drawn as the reader draws them, one sample at a time."""
+    model = small(dropout=replace(Mogrifier.DROPOUT, words=0.1)).fit(CORPUS)
+    model.temperature_ = 1.3
+    corpus = Corpus.from_ids([[2, 3, 4, 5] * 20, [5, 4]], VOCAB)
+    found = MonteCarloDropout(model, samples=samples, scale=0.8, seed=5).logprobs(corpus)
+    network, dropout, random = model.network(VOCAB), model.dropout.scaled(0.8), torch.Generator().manual_seed(5)
+    weights = {name: part for name, part in model.weights_.items() if name != TEMPERATURE}
+    passes = -(-samples // ROWS)
+    rows = -(-samples // passes)
+    wanted = []
+    for document in corpus.documents():
+        words = torch.tensor([VOCAB.end, *document.tolist()])
+        probabilities: list[torch.Tensor] = []
+        for _ in range(passes):
+            states = [network.start(1, LIKE) for _ in range(rows)]
+            kept: list[list[torch.Tensor]] = [[] for _ in range(rows)]
+            for begin in range(0, len(document), CHUNK):
+                inputs, targets = words[begin : begin + CHUNK][: len(document) - begin], words[begin + 1 :][:CHUNK]
+                masks = network.masks(dropout, rows, LIKE, random, steps=len(inputs), per_text=True)
+                for row in range(rows):
+                    own = one_row(masks, row)
+                    hidden, states[row] = network.read(weights, inputs[:, None], states[row], own)
+                    scores = (hidden * own.output)[:, 0] @ weights["embedding"].T + weights["bias"]
+                    kept[row].append(torch.softmax(scores / 1.3, 1).gather(1, targets[:, None])[:, 0])
+            probabilities += [torch.cat(parts) for parts in kept]
+        wanted.append(torch.log(torch.stack(probabilities[:samples]).double().mean(0)))
+    assert_allclose(found, torch.cat(wanted).numpy(), rtol=1e-4)
+
+
+def one_row(masks: Masks, row: int) -> Masks:
+    """Return the masks of one text of a batch."""
+    one = slice(row, row + 1)
+    return Masks(
+        masks.words[one],
+        masks.input[:, one],
+        tuple(mask[:, one] for mask in masks.between),
+        masks.output[:, one],
+        (),
+        state=tuple(mask[one] for mask in masks.state),
+    )
+
+
+def test_monte_carlo_is_tuned_by_held_out_text() -> None:
+    """A model whose scores are far too small: the lowest temperature is best, and the scale is one of those tried."""
+    model = small().fit(CORPUS)
+    sampled = MonteCarloDropout(model, samples=4)
+    assert (sampled.scale, sampled.temperature) == (0.7, model.temperature_)
+    told: list[str] = []
+    sampled.tune(CORPUS, scales=(0.1, 0.9), temperatures=(0.5, 1.0, 2.0), meter=lambda what, *_: told.append(what))
+    grid = {
+        (scale, at): MonteCarloDropout(model, samples=4, scale=scale, temperature=at).score(CORPUS)
+        for scale in (0.1, 0.9)
+        for at in (0.5, 1.0, 2.0)
+    }
+    assert (sampled.scale, sampled.temperature) == max(grid, key=grid.__getitem__)
+    assert told
+    with pytest.raises(InputError, match="empty"):
+        sampled.tune(CORPUS[:0])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"samples": 0}, "samples is 0: expected at least 1"),
+        ({"scale": -1.0}, "scale is -1.0"),
+        ({"scale": 1.5}, "dropout of input is 1.09"),
+        ({"temperature": 0.0}, "temperature is 0.0: expected more than 0"),
+    ],
+)
+def test_numbers_that_monte_carlo_refuses(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        MonteCarloDropout(small().fit(CORPUS), **settings)
+
+
+def test_models_that_monte_carlo_refuses() -> None:
+    quick = Training(epochs=1)
+    plain = small(dropout=NO_DROPOUT).fit(CORPUS)
+    mixture = AWDLSTM(4, 5, 2, softmaxes=3, device="cpu", training=quick).fit(CORPUS)
+    weights_alone = AWDLSTM(4, 5, 2, dropout=replace(NO_DROPOUT, recurrent=0.5), device="cpu", training=quick).fit(
+        CORPUS
+    )
+    counts: Any = NgramLM(2).fit(CORPUS)
+    for model, message in (
+        (plain, "this Mogrifier was trained without dropout"),
+        (weights_alone, "without dropout of words or units"),
+        (mixture, "mixes 3"),
+        (counts, "not a NgramLM"),
+    ):
+        with pytest.raises(SettingError, match=message):
+            MonteCarloDropout(model)
 
 
 def test_a_stopped_run_resumes_to_the_same_bytes(tmp_path: Path) -> None:
