@@ -45,7 +45,7 @@ def gated_layer(cell: str, x: Tensor, states: States, weights: Sequence[Tensor])
 
 
 def by_kernels(cell: str, x: Tensor, states: States, weights: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Run one layer by the kernels."""
+    """Run one layer by the kernels; states that come in as float32 go out as float32, whatever the precision of x."""
     from_x, w_h, extra = from_inputs(cell, x, weights)
     (texts, units), gates = states[0].shape, GATED[cell].gates
     more, more_texts = -units % UNITS_MULTIPLE, -texts % (MOST_TEXTS if texts > MOST_TEXTS else TEXTS_MULTIPLE)
@@ -59,7 +59,7 @@ def by_kernels(cell: str, x: Tensor, states: States, weights: Sequence[Tensor]) 
     )
     out, *others = cast(tuple[Tensor, ...], _GatedLayer.apply(cell, units, *given))  # type: ignore[no-untyped-call]
     out = out[:, :texts, :units]
-    narrow = (part[:texts, :units].to(states[0].dtype) for part in others)
+    narrow = (part[:texts, :units].to(first.dtype) for part, first in zip(others, states[1:], strict=True))
     return out, out[-1], *narrow
 
 

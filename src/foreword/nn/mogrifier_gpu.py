@@ -103,7 +103,10 @@ def kernels_apply(x: Tensor) -> bool:
 
 
 def run_stack(x: Tensor, h: Tensor, c: Tensor, stack: Stack) -> tuple[Tensor, Tensor, Tensor]:
-    """Run x (T, B, H) from states h, c (L, B, H): the output of every layer (L, T, B, H), and the last h and c."""
+    """Run x (T, B, H) from states h, c (L, B, H): the output of every layer (L, T, B, H), and the last h and c.
+
+    c goes out in the precision in which it came: float32 loses nothing from window to window.
+    """
     texts, units = x.shape[1:]
     more_texts, more = -texts % TEXTS_MULTIPLE, -units % UNITS_MULTIPLE
     if texts > MOST_TEXTS:

@@ -154,9 +154,20 @@ def compared(cell: str, sizes: tuple[int, int, int, int], kind: torch.dtype, dev
     return max(float((a.detach().double() - b.detach()).norm() / b.detach().norm()) for a, b in pairs if b is not None)
 
 
+def two_windows(cell: str, other_kind: torch.dtype) -> tuple[list[Tensor], list[Tensor]]:
+    """Return states but h after four steps of float16 at once, and in two windows; other_kind: theirs between."""
+    x, states, weights = drawn(cell, (4, 5, 7, 20))
+    low, *rest = (part.half() for part in (x, *weights))
+    begun = (states[0].half(), *(part.to(other_kind) for part in states[1:]))
+    whole = by_kernels(cell, low, begun, rest)
+    _, *between = by_kernels(cell, low[:2], begun, rest)
+    _, *after = by_kernels(cell, low[2:], tuple(between), rest)
+    return list(whole[2:]), after[1:]
+
+
 INTERPRETED = """
 import torch
-from test_gated import SIZES, compared
+from test_gated import SIZES, compared, two_windows
 from foreword.nn.gated import GATED
 torch.set_num_threads(1)
 torch.use_deterministic_algorithms(True)
@@ -165,6 +176,11 @@ for cell in GATED:
     for name, sizes in SIZES.items():
         worst = compared(cell, sizes, torch.float32, "cpu")
         assert worst < 1e-6, (cell, name, worst)
+for cell in ("cifg", "peephole", "ln-lstm", "slstm"):
+    whole, windows = two_windows(cell, torch.float32)
+    assert all(part.dtype == torch.float32 for part in windows), cell
+    assert all(torch.equal(a, b) for a, b in zip(whole, windows, strict=True)), cell
+    assert all(part.dtype == torch.float16 for part in two_windows(cell, torch.float16)[1]), cell
 """
 
 

@@ -106,6 +106,17 @@ def compared(case: tuple[int, int, int, int, int, bool], kind: torch.dtype, devi
     return [*errors, *(error(a, b) for a, b in zip(mine, theirs, strict=True))]
 
 
+def two_windows(kind: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Return c after four steps of float16 at once, and in two windows of two; kind: that of c between them."""
+    x, h, c, stack = drawn((2, 4, 5, 20, 2, False))
+    ours, stack = leaves(x, h, c, stack, torch.float16)
+    with torch.no_grad():
+        _, _, whole = run_stack(ours[0], ours[1], c.to(kind), stack)
+        _, h, c = run_stack(ours[0][:2], ours[1], c.to(kind), stack)
+        _, _, after = run_stack(ours[0][2:], h, c, stack)
+    return whole, after
+
+
 def error(ours: Tensor, exact: Tensor) -> float:
     return float((ours.detach().double() - exact.detach()).norm() / exact.norm().detach())
 
@@ -114,13 +125,17 @@ QUICK = ["four rounds, padded sizes", "no rounds"]
 
 INTERPRETED = """
 import sys, torch
-from test_mogrifier_gpu import CASES, compared
+from test_mogrifier_gpu import CASES, compared, two_windows
 torch.set_num_threads(1)
 torch.use_deterministic_algorithms(True)
 torch.utils.deterministic.fill_uninitialized_memory = True  # with NaN
 for name in sys.argv[1:]:
     worst = max(compared(CASES[name], torch.float32, "cpu"))
     assert worst < 1e-6, (name, worst)
+whole, windows = two_windows(torch.float32)
+assert whole.dtype == windows.dtype == torch.float32
+assert torch.equal(whole, windows)
+assert two_windows(torch.float16)[1].dtype == torch.float16
 """
 
 
