@@ -23,12 +23,13 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from multi30k import SEARCHES, Texts, best_search, first, learn, searched, searched_by, tell
 
-from foreword import BPETokenizer, Corpus, Seq2Seq, TextTranslator, load, save
+from foreword import BPETokenizer, Seq2Seq, TextTranslator, load, save
 from foreword.lessons.claims.results import provenance, write_result
 from foreword.measures.translation import bleu_interval, chrf_interval
 from foreword.nn.dropout import NO_DROPOUT
@@ -36,7 +37,6 @@ from foreword.picture.heat import attention
 from foreword.picture.picture import write_standalone
 from foreword.pipeline.translator import read_table_of_pairs
 from foreword.storage.checkpoint import Checkpoint
-from foreword.translate.ensemble import Ensemble
 
 ROWS: dict[str, dict[str, Any]] = {
     "attention": {"encoder": 1024},
@@ -120,17 +120,16 @@ def run_ensemble(given: argparse.Namespace) -> dict[str, Any]:
     """Translate by the mean of the members' probabilities, and measure."""
     _, valid, test = read_parts(given)
     members = [load(path) for path in given.members]
-    ensemble, tokenizer = Ensemble([each.model for each in members]), members[0].source
-
-    def translate(texts: list[str], **settings: Any) -> list[str]:
-        found = ensemble.translate(Corpus.from_texts(texts, tokenizer), **settings)
-        return [tokenizer.decode(ids) for ids in found]
-
+    translate = partial(members[0].translate, others=members[1:])
     began = time.perf_counter()
     on_valid, on_test = (searched_by(translate, part, SEARCHES) for part in (valid, test))
     facts = {"row": "ensemble", **provenance(given.seed, time.perf_counter() - began, commit=given.commit)}
     seeds = [each.model.seed for each in members]
-    facts |= {"members": len(members), "seeds": seeds, "parameters": ensemble.parameter_count}
+    facts |= {
+        "members": len(members),
+        "seeds": seeds,
+        "parameters": sum(each.model.parameter_count for each in members),
+    }
     return facts | measured(translate, on_valid, on_test, test)
 
 

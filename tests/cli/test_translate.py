@@ -83,6 +83,24 @@ def test_evaluate(trained: tuple[Path, Any], sides: tuple[Path, Path], foreword:
     assert "BLEU" in shown.stdout
 
 
+def test_an_ensemble(
+    trained: tuple[Path, Any], sides: tuple[Path, Path], foreword: Foreword, tmp_path: Path
+) -> None:  # fmt: skip
+    other, stranger = tmp_path / "other", tmp_path / "stranger"
+    again = ["--set", "epochs=2", "--set", "seed=1"]
+    assert foreword("translate", "train", *sides, "-o", other, "--tokens", "word", *SMALL, *again).exit_code == 0
+    both = foreword("translate", "evaluate", trained[0], *sides, "--with", other, "--with", trained[0], "--json")
+    assert json.loads(both.stdout)["chrf"] == pytest.approx(100)  # two good models outvote one that has hardly learnt
+    alone = foreword("translate", "evaluate", other, *sides, "--json")
+    assert json.loads(alone.stdout)["chrf"] < 100
+    said = foreword("translate", "predict", trained[0], "--with", trained[0], input="der Hund bellt\n")
+    assert said.stdout == "the dog barks\n"
+    foreword("translate", "train", *reversed(sides), "-o", stranger, "--tokens", "word", *SMALL, *again)
+    refused(
+        foreword("translate", "predict", trained[0], "--with", stranger, input="der Hund\n"), "different vocabularies"
+    )
+
+
 def test_sides_by_name_and_bpe(sides: tuple[Path, Path], foreword: Foreword, tmp_path: Path) -> None:
     call = ["translate", "train", "--source", sides[0], "--target", sides[1], "-o", tmp_path / "m", "--vocab", "300"]
     result = foreword(*call, *SMALL, "--set", "epochs=1", "--attention", "additive")

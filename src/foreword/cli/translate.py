@@ -38,6 +38,7 @@ PREDICT_EXAMPLES = examples(
     "foreword translate predict en-de test.en --beam 5 --set normalisation=gnmt --set coverage=0.2 > test.de",
     "echo 'la maison bleue' | foreword translate predict fr-en --look",
     "echo 'la maison bleue' | foreword translate predict fr-en --picture map.svg",
+    "foreword translate predict seed0 test.en --with seed1 --with seed2 > test.de",
 )
 EVALUATE_EXAMPLES = examples(
     "foreword translate evaluate en-de multi30k:test2016.en multi30k:test2016.de",
@@ -79,12 +80,23 @@ class SearchOptions:
             "(power: length^penalty; gnmt: ((5 + length) / 6)^penalty), coverage (cost of leaving out source words).",
         ),
     ] = None
+    others: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="MODEL",
+            help="Another translator with the same tokenizer: an ensemble, the mean of the probabilities. Repeatable.",
+        ),
+    ] = None
 
     def arguments(self) -> dict[str, Any]:
         """Return the options as keyword arguments of ``translate``."""
+        from foreword.cli.models import load_able
         from foreword.cli.settings import parse_settings
 
-        return {"width": self.beam, **parse_settings(self.settings, "translate", SearchSettings)}
+        others = [load_able(each, "translate") for each in self.others or ()]
+        settings = parse_settings(self.settings, "translate", SearchSettings)
+        return {"width": self.beam, "others": others, **settings}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +178,9 @@ def predict(
 
     batches = line_batches(file, errors)
     translator: TextTranslator = load_able(model, "translate")
+    settings = search.arguments()
     for batch in batches:
-        for line, said in zip(batch.lines, translated(translator, batch.lines, search.arguments()), strict=True):
+        for line, said in zip(batch.lines, translated(translator, batch.lines, settings), strict=True):
             write_text(written(translator, line, said, look=look, as_json=output.as_json))
             if picture and said:
                 draw(translator, line, said, picture)
@@ -187,7 +200,8 @@ def evaluate(
 ) -> None:
     """Translate a text and compare with its translation: BLEU and chrF as in sacreBLEU, cased, 13a.
 
-    With --json the keys are bleu, chrf, sentences, length_ratio, signature and perplexity.
+    With --json the keys are bleu, chrf, sentences, length_ratio, signature and perplexity; perplexity is MODEL's own,
+    also in an ensemble.
     """
     from math import exp
 

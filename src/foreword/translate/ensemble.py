@@ -10,6 +10,7 @@ M times the work of one model, and the beam is searched once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -49,9 +50,9 @@ class Ensemble:
         """The number of weights of all models."""
         return sum(each.parameter_count for each in self.models)
 
-    def translate(self, sources: Corpus, *, width: int = 5, **settings: object) -> list[Ids]:
+    def translate(self, sources: Corpus, *, width: int = 5, **settings: Any) -> list[Ids]:
         """Return the best target found for each source, without its end; ``search`` has the settings."""
-        found = self.search(sources, width=width, **settings)  # type: ignore[arg-type]
+        found = self.search(sources, width=width, **settings)
         return [np.array(texts[0].ids, np.int64) for texts in found]
 
     def search(
