@@ -83,7 +83,7 @@ def units(share: float, *, words: float = 0.0, recurrent: float = 0.0) -> Dropou
 SMALL = zaremba(epochs=13, full_epochs=4, decay=0.5, steps=20)
 MEDIUM = replace(zaremba(epochs=39, full_epochs=6, decay=1 / 1.2, steps=35), rate=10.0)
 """At the published rate it does not leave the loss of single words' frequencies, with which its biases now begin."""
-AWD = Training(epochs=320, averages=(3.0, 10.0), evaluate_every=12, precision=HALF)
+AWD = Training(epochs=240, averages=(3.0, 10.0), evaluate_every=12, precision=HALF)
 HIGH = replace(AWD, epochs=100, activation=0.0, change=0.0)
 """A rate that stays high, as AWD-LSTM's: with one that falls from the sixth epoch on a tied LSTM, which takes longer to
 begin, ended at 91.6.
