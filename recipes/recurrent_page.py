@@ -438,15 +438,21 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(names)}; all of them by default")
     parser.add_argument("--device", default="cpu", help="where cost is measured")
     parser.add_argument("--out", type=Path, default=Path("docs/results/recurrent.json"))
+    parser.add_argument("--commit", help="of the code, where this is no checkout")
+    parser.add_argument("--take", type=Path, metavar="FILE", help="run nothing: add the rows of another machine's file")
     asked = parser.parse_args()
     if unknown := set(asked.parts) - set(names):
         parser.error(f"no part is called {', '.join(sorted(unknown))}")
+    if asked.take is not None:
+        for row in stored_rows(asked.take):
+            store(asked.out, row)
+        return
     torch.set_num_threads(1)
     for name in asked.parts or names:
         start, began = time.process_time(), time.perf_counter()
         facts = cost(asked.device) if name == "cost" else PARTS[name]()
         row = name if name != "cost" or asked.device == "cpu" else f"cost on {asked.device}"
-        store(asked.out, {"row": row, **provenance(0, time.perf_counter() - began), **facts})
+        store(asked.out, {"row": row, **provenance(0, time.perf_counter() - began, commit=asked.commit), **facts})
         sys.stderr.write(f"\r{name}: {time.process_time() - start:.0f} s of CPU time{'':30}\n")
 
 
