@@ -59,7 +59,7 @@ class RecurrentLM(NeuralLM):
     tied: embedding and output layer are one tensor, and the last layer has as many units as the embedding.
     forget_bias: initial bias of the forget gates.
     mogrify: rounds in which input and state of an LSTM layer gate each other before its cell (Mogrifier): 5 in the
-        paper, 0 for none; slow.
+        paper, 0 for none; slow on a CPU, and on a GPU unless ``embedding`` and ``hidden`` are equal.
     softmaxes: number of components of a mixture of softmaxes; 15 in the paper.
     dropout: dropout rates by place. training: optimiser, schedule and batches.
     device: "cuda" or "cpu"; by default the GPU, where there is one.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from foreword.nn.dropout import NO_DROPOUT, Dropout
 from foreword.nn.network import output_weight
 from foreword.nn.recurrent_network import RecurrentNetwork, layer_names
 from foreword.protocols import Parts
+from foreword.storage.folder import load, save
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.training.gradients import new_flat, views
@@ -193,3 +196,17 @@ def test_without_torch_foreword_imports_and_the_model_says_what_to_install() -> 
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout == f"a neural language model needs torch: {install_command('neural')}\n"
+
+
+def test_the_defaults_are_the_recipe_and_older_ones_stay_with_their_models(tmp_path: Path) -> None:
+    """Half precision on a GPU, two averages; a model and a run of the defaults before keep what they had."""
+    new = AWDLSTM().training
+    assert (new.averages, new.precision, new.epochs) == ((3.0, 10.0), "auto", 40)
+    before = Training(epochs=1, batch=4, steps=6, unknown=0.5)  # as all networks, in float32
+    model = AWDLSTM(6, 8, 2, training=before, device="cpu").fit(CORPUS)
+    save(model, tmp_path / "model")
+    stored = json.loads((tmp_path / "model" / "model.json").read_text())["settings"]["training"]
+    assert (stored["averages"], stored["precision"]) == ([8.0], "float32")
+    again = load(tmp_path / "model")
+    assert again.training == before
+    assert again.run_id(CORPUS, None).startswith("9c40ccf7ea5da042")  # as it was: its checkpoints still resume

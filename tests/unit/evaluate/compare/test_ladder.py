@@ -18,6 +18,7 @@ from foreword.evaluate.compare.ladder import LADDER, LadderModel, compare
 from foreword.evaluate.compare.results import Comparison, ComparisonProgress, Event, Plan, Row, TextFacts
 from foreword.evaluate.compare.setup import Splits, prepare, read_text
 from foreword.measures.perplexity import measure
+from foreword.neural.awd_lstm import AWDLSTM
 from foreword.neural.mogrifier import Mogrifier
 from foreword.ngram.unigram import UnigramLM
 from foreword.storage.folder import save
@@ -296,11 +297,14 @@ def test_a_gpu_adds_the_large_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = next(compare(DOCUMENTS, device="cuda"))
     assert plan == Plan(tuple(rung.title for rung in LADDER))
     assert {rung.name for rung in LADDER if rung.gpu} == {"awd-lstm", "mogrifier"}
-    model = Mogrifier()
     text = prepare("text", read_text(DOCUMENTS, 10**6), None, None, None, None)
-    training = POLICY.own_recipe(model, 60.0, text)
-    assert dataclasses.replace(training, epochs=310, seconds=0.0, evaluate_every=12) == model.training
-    assert (training.seconds, training.epochs) == (60.0, 10**6)
+    for model in (Mogrifier(), AWDLSTM()):
+        training, usual = POLICY.own_recipe(model, 60.0, text), model.training
+        again = {"epochs": usual.epochs, "seconds": 0.0, "evaluate_every": usual.evaluate_every}
+        assert dataclasses.replace(training, **again) == usual
+        assert (training.seconds, training.epochs) == (60.0, 10**6)
+        assert (training.precision_on("cuda"), training.precision_on("cpu")) == ("float16", "float32")
+        assert len(training.averages) == 2  # of which the held-out text chooses
 
 
 def test_a_gpu_that_is_not_there_is_refused_before_any_work() -> None:
