@@ -56,6 +56,7 @@ from foreword.training.task import BatchTask, Group, Loss, Stage, Weights
 from foreword.training.workers import SINGLE_WORKER, WorkerGroup
 
 LabelledTexts = tuple[Iterable[str], Sequence[Any]]
+CellName = Literal["rnn", "irnn", "lstm", "gru", "min-gru", "cifg", "peephole", "ln-lstm", "slstm", "gru-before"]
 
 MEASURED, SMALLEST = 1000, 0.05
 """Texts by which pooled units are standardised, and what is added to their deviation first."""
@@ -238,7 +239,7 @@ class RecurrentClassifier(NeuralModel[LabelledTexts]):
         language_model: TextModel | str | None = None,
         *,
         embedder: Embedder | str | None = None,
-        cell: Literal["rnn", "irnn", "lstm", "gru", "min-gru"] = "lstm",
+        cell: CellName = "lstm",
         pooling: Literal["last", "mean", "max", "attention", "all"] = "all",
         units: int = 50,
         dropout: Dropout | float | None = None,

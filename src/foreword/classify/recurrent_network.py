@@ -94,8 +94,8 @@ class ClassifierNetwork:
 
         A deeper layer knows more of language in general and less of the task.
         """
-        names = set(self.tensors())
-        layers = [[name for name in layer_names(layer) if name in names] for layer in range(self.encoder.layers)]
+        names = list(self.tensors())
+        layers = [[name for name in names if name.startswith(f"layer{at}.")] for at in range(self.encoder.layers)]
         below = [[EMBEDDING], *layers]
         head = [name for name in self.tensors() if name not in FIXED and not any(name in group for group in below)]
         return [head, *reversed(below)]

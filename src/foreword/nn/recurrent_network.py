@@ -8,6 +8,7 @@ Shapes: T steps, a batch of B texts, V words, D units of the embedding, H units 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -32,6 +33,7 @@ from foreword.nn.network import (
     mixture_tensors,
     word_tensors,
 )
+from foreword.nn.weights import PARTS
 
 GATES = {"rnn": 1, "irnn": 1, "lstm": 4, "gru": 3, "min-gru": 2} | {name: cell.gates for name, cell in GATED.items()}
 """The cells, and how many rows of W_x each unit has; ``irnn`` is a ReLU network initialised with W_h = IDENTITY · 1."""
@@ -112,18 +114,10 @@ class RecurrentNetwork:
         shapes = word_tensors(self.vocab, self.embedding, None if self.tied else last)
         shapes |= mixture_tensors(self.softmaxes, last)
         for layer, (read, written) in enumerate(self.layer_sizes()):
-            gates = GATES[self.cell] * written
-            sizes = [(gates, read), (gates, written), (gates,), (gates,)]
-            shapes |= dict(zip(layer_names(layer), sizes, strict=True))
-            if self.cell == "min-gru":  # its gates do not see the state
-                del shapes[layer_names(layer)[1]], shapes[layer_names(layer)[3]]
-            shapes |= self._round_shapes(layer, read, written) | self._extra_shape(layer, written)
+            parts = {f"layer{layer}.{part}": shape for part, shape in layer_shapes(self.cell, read, written).items()}
+            extra = {name: parts.pop(name) for name in list(parts) if name not in layer_names(layer)}
+            shapes |= parts | self._round_shapes(layer, read, written) | extra
         return shapes
-
-    def _extra_shape(self, layer: int, units: int) -> dict[str, tuple[int, ...]]:
-        """Return the further weight of a gated cell, if it has one."""
-        extra = GATED[self.cell].extra if self.cell in GATED else None
-        return {} if extra is None else {f"layer{layer}.{extra[0]}": (extra[1], units)}
 
     def _round_shapes(self, layer: int, read: int, written: int) -> dict[str, tuple[int, ...]]:
         """Return the matrices of a layer's rounds, or two thin ones for each, and their biases."""
@@ -149,19 +143,7 @@ class RecurrentNetwork:
                 if name not in weights:
                     continue
                 weights[name].uniform_(-(units**-0.5), units**-0.5, generator=generator)
-            _, w_h, b_x, b_h = layer_names(layer)
-            if self.cell == "irnn":
-                weights[w_h].copy_(IDENTITY * torch.eye(units))
-                weights[b_x].zero_()
-                weights[b_h].zero_()
-            forget = GATED[self.cell].forget if self.cell in GATED else 1 if self.cell == "lstm" else None
-            if forget is not None and self.forget_bias is not None:
-                weights[b_x][forget * units : (forget + 1) * units] = self.forget_bias
-                weights[b_h][forget * units : (forget + 1) * units] = 0.0
-            for name in self._extra_shape(layer, units):
-                weights[name].zero_()
-                if name.endswith(".norm"):
-                    weights[name][:-1] = 1.0  # gains; the last row is a bias
+            initialise_cell(self.cell, weights, f"layer{layer}", self.forget_bias)
         last = self.layer_sizes()[-1][1]
         for name in mixture_tensors(self.softmaxes, last):
             weights[name].uniform_(-(last**-0.5), last**-0.5, generator=generator)
@@ -188,11 +170,9 @@ class RecurrentNetwork:
 
     def start(self, texts: int, like: Tensor) -> State:
         """Return zeros for the first layer's h, and c if it has one, …, then the second's, …; each (B, units)."""
-        return tuple(like.new_zeros(texts, units) for _, units in self.layer_sizes() for _ in range(self._parts()))
-
-    def _parts(self) -> int:
-        """Return how many states a layer has."""
-        return GATED[self.cell].states if self.cell in GATED else 2 if self.cell == "lstm" else 1
+        return tuple(
+            like.new_zeros(texts, units) for _, units in self.layer_sizes() for _ in range(states_of(self.cell))
+        )
 
     def masks(
         self,
@@ -256,7 +236,8 @@ class RecurrentNetwork:
             return self._read_by_kernels(weights, x, state, masks)
         new, outputs = first, [x] if first else []
         for layer in range(1 if first else 0, self.layers):
-            parts = state[self._parts() * layer : self._parts() * (layer + 1)]
+            count = states_of(self.cell)
+            parts = state[count * layer : count * (layer + 1)]
             of_layer = self._weights_of(weights, layer, masks)
             if self._is_variant(masks):
                 rounds, biases = self._rounds(weights, layer, ids.numel())
@@ -265,7 +246,7 @@ class RecurrentNetwork:
                 h, c = parts
                 x, *after = mogrifier_lstm(x, h, c, of_layer, rounds, biases, capped=capped, state_mask=kept)
             else:
-                x, *after = self._layer(x, parts, of_layer, lengths)
+                x, *after = run_layer(self.cell, x, parts, of_layer, lengths)
             new += after
             outputs.append(x)
             if masks is not None and layer < self.layers - 1:
@@ -274,8 +255,7 @@ class RecurrentNetwork:
 
     def _weights_of(self, weights: Weights, layer: int, masks: Masks | None) -> list[Tensor]:
         """Return a layer's weights, those between states dropped where there is a mask for them."""
-        names = (*layer_names(layer), *self._extra_shape(layer, self.layer_sizes()[layer][1]))
-        of_layer = [weights[name] for name in names if name in weights]
+        of_layer = [weights[f"layer{layer}.{part}"] for part in layer_shapes(self.cell, 1, 1)]
         if masks is not None and masks.recurrent:
             of_layer[1] = of_layer[1] * masks.recurrent[layer]
         return of_layer
@@ -348,20 +328,6 @@ class RecurrentNetwork:
         plain = self.cell == "lstm" and not self._is_variant(None) and ids.numel() > 0
         return plain and only_read(weights[EMBEDDING], state[0], state[1], of_layer)
 
-    def _layer(self, x: Tensor, state: State, weights: list[Tensor], lengths: Tensor | None) -> tuple[Tensor, ...]:
-        if self.cell in GATED and not (self.cell == "gru" and torch_runs_gru(x)):
-            return gated_layer(self.cell, x, state, weights)
-        h = state[0]
-        match self.cell:
-            case "lstm":
-                return lstm(x, h, state[1], weights, lengths)
-            case "gru":
-                return gru(x, h, weights)
-            case "min-gru":
-                return min_gru(x, h, weights)
-            case cell:
-                return rnn(x, h, weights, "relu" if cell == "irnn" else "tanh")
-
 
 def _draw_truncated(weight: Tensor, deviation: float, generator: torch.Generator) -> None:
     """Draw a normal, cut off at two standard deviations, whose own standard deviation is ``deviation``."""
@@ -371,6 +337,64 @@ def _draw_truncated(weight: Tensor, deviation: float, generator: torch.Generator
 
 TRUNCATED = 0.87962566
 """The standard deviation of a standard normal that is cut off at −2 and 2."""
+
+
+# One layer of any cell: what taggers, which read both ways, share with language models.
+
+
+def layer_shapes(cell: str, inputs: int, units: int) -> dict[str, tuple[int, ...]]:
+    """Return the parts of a layer's weights and their shapes, in the order in which ``run_layer`` takes them."""
+    rows = GATES[cell] * units
+    shapes = dict(zip(PARTS, ((rows, inputs), (rows, units), (rows,), (rows,)), strict=True))
+    if cell == "min-gru":  # its gates do not see the state
+        del shapes["recurrent"], shapes["recurrent_bias"]
+    extra = GATED[cell].extra if cell in GATED else None
+    return shapes if extra is None else {**shapes, extra[0]: (extra[1], units)}
+
+
+def states_of(cell: str) -> int:
+    """Return how many states a layer carries, h first."""
+    return GATED[cell].states if cell in GATED else 2 if cell == "lstm" else 1
+
+
+def initialise_cell(cell: str, weights: Weights, name: str, forget_bias: float | None) -> None:
+    """Set the weights of a layer that are not drawn; forget_bias: of the forget gate, None to leave what was drawn."""
+    b_x, b_h = f"{name}.input_bias", f"{name}.recurrent_bias"
+    units = len(weights[b_x]) // GATES[cell]
+    if cell == "irnn":
+        weights[f"{name}.recurrent"].copy_(IDENTITY * torch.eye(units))
+        weights[b_x].zero_()
+        weights[b_h].zero_()
+    forget = GATED[cell].forget if cell in GATED else 1 if cell == "lstm" else None
+    if forget is not None and forget_bias is not None:
+        weights[b_x][forget * units : (forget + 1) * units] = forget_bias
+        weights[b_h][forget * units : (forget + 1) * units] = 0.0
+    extra = GATED[cell].extra if cell in GATED else None
+    if extra is not None:
+        weights[f"{name}.{extra[0]}"].zero_()
+        if extra[0] == "norm":
+            weights[f"{name}.norm"][:-1] = 1.0  # gains; the last row is a bias
+
+
+def run_layer(
+    cell: str, x: Tensor, state: State, weights: Sequence[Tensor], lengths: Tensor | None = None
+) -> tuple[Tensor, ...]:
+    """Run one layer of any cell over x (T, B, I): every h (T, B, H), then the states after the last step.
+
+    lengths (B,): of the texts, the longest first, where the output behind their ends does not matter.
+    """
+    if cell in GATED and not (cell == "gru" and torch_runs_gru(x)):
+        return gated_layer(cell, x, state, weights)
+    h = state[0]
+    match cell:
+        case "lstm":
+            return lstm(x, h, state[1], weights, lengths)
+        case "gru":
+            return gru(x, h, weights)
+        case "min-gru":
+            return min_gru(x, h, weights)
+        case _:
+            return rnn(x, h, weights, "relu" if cell == "irnn" else "tanh")
 
 
 def layer_names(layer: int) -> tuple[str, str, str, str]:

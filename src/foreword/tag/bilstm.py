@@ -41,10 +41,16 @@ from torch.nn.functional import cross_entropy, linear, log_softmax
 from foreword.nn.crf import Chain, constrained, log_likelihood, marginals, viterbi
 from foreword.nn.dropout import Dropout
 from foreword.nn.embedder import fingerprint_of, nest_embedder, resolve_embedder, unnest_embedder
-from foreword.nn.layers import lstm
-from foreword.nn.weights import PARTS
+from foreword.nn.recurrent_network import CELLS, run_layer, states_of
 from foreword.storage.checkpoint import Checkpoint
-from foreword.tag.bilstm_network import UNSEEN, SentenceReader, TaggerNetwork, WordTable, distinct_words
+from foreword.tag.bilstm_network import (
+    UNSEEN,
+    SentenceReader,
+    TaggerNetwork,
+    WordTable,
+    distinct_words,
+    layer_weights,
+)
 from foreword.training.batches import padded_ids, padded_vectors, similar_lengths
 from foreword.training.engine import Trainer
 from foreword.training.gradients import Shapes
@@ -66,8 +72,11 @@ TRAINED = ("epochs", "batch", "optimiser", "rate", "clip", "average")
 
 OPTIONS: dict[str, Any] = {
     "words": 100, "characters": "cnn", "letter_units": 30, "spelling": 60, "crf": True, "both_ways": True,
-    "inside": "bioes", "unseen": 1.0, "column": "upos",
+    "inside": "bioes", "unseen": 1.0, "column": "upos", "cell": "lstm",
 }  # fmt: skip
+
+UNNAMED = {"cell": "lstm"}
+"""Values that are left out of files, so that those of the default are as they were."""
 
 
 class TaggerOptions(TrainingSettings, total=False):
@@ -82,6 +91,7 @@ class TaggerOptions(TrainingSettings, total=False):
     inside: Literal["bio", "bioes"]
     unseen: float
     column: str
+    cell: str
 
 
 class TaggingTask(BatchTask):
@@ -166,7 +176,7 @@ class BiLSTMTagger(NeuralModel[TaggedText], WordTagger):
     crf: put a conditional random field over the tags. both_ways: read from right to left as well. inside: span scheme
         used inside the network. unseen: in training, a word seen n times is read as unknown with probability
         unseen / (unseen + n).
-    column: column of the tags in a file.
+    column: column of the tags in a file. cell: of the layers that read words: "lstm" or another one of ``RecurrentLM``.
     tags_: the tags, sorted. valid_score_: the best on held-out sentences: F1 of spans, or the share of right tags.
     """
 
@@ -198,7 +208,7 @@ class BiLSTMTagger(NeuralModel[TaggedText], WordTagger):
         self.letter_units, self.spelling = chosen["letter_units"], chosen["spelling"]
         self.crf, self.both_ways = chosen["crf"], chosen["both_ways"]
         self.scheme, self.inside = scheme, "bioes" if scheme == "bioes" else chosen["inside"]
-        self.unseen, self.column = chosen["unseen"], chosen["column"]
+        self.unseen, self.column, self.cell = chosen["unseen"], chosen["column"], chosen["cell"]
         self._embedder: Embedder | None = None
         self._lexicon: WordTable
         self._scheme: Scheme
@@ -344,14 +354,14 @@ class BiLSTMTagger(NeuralModel[TaggedText], WordTagger):
     def _streamed(self, words: Iterable[str]) -> Iterator[str]:
         weights, network = self.weights_, self._network
         zero = self.flat_weights().new_zeros(1, self.units)
-        states = [(zero, zero)] * self.layers
+        states = [(zero,) * states_of(self.cell)] * self.layers
         for word in words:
             with torch.inference_mode():
                 x = network.word_vectors(weights, distinct_words([[word]], self._lexicon, zero.device)[0])
-                for layer, (h, c) in enumerate(states):
-                    parts = [weights[f"layer{layer}.ahead.{part}"] for part in PARTS]
-                    out, h, c = lstm(x[None], h, c, parts)
-                    x, states[layer] = out[0], (h, c)
+                for layer, state in enumerate(states):
+                    parts = layer_weights(self.cell, weights, f"layer{layer}.ahead")
+                    out, *after = run_layer(self.cell, x[None], state, parts)
+                    x, states[layer] = out[0], tuple(after)
                 best = int(linear(x, weights["output"], weights["bias"])[0].argmax())
             yield self._scheme.inner[best]
 
@@ -368,7 +378,7 @@ class BiLSTMTagger(NeuralModel[TaggedText], WordTagger):
                 some = sentences[begin : begin + SENTENCES_AT_ONCE]
                 distinct, ids = distinct_words(some, self._lexicon, device)
                 vectors = self._network.word_vectors(weights, distinct)
-                padded = device.type != "cpu" or self._embedder is not None
+                padded = device.type != "cpu" or self._embedder is not None or self.cell != "lstm"
                 read = None if padded else SentenceReader(self._network, weights, vectors).emissions
             for group in similar_lengths([len(each) for each in ids], PADDED_AT_ONCE if padded else WORDS_AT_ONCE):
                 with exact():
@@ -394,6 +404,7 @@ class BiLSTMTagger(NeuralModel[TaggedText], WordTagger):
     def settings(self) -> dict[str, Json]:
         """Return the settings as model.json has them."""
         found: dict[str, Json] = {name: getattr(self, name) for name in ("units", "layers", *OPTIONS, "scheme", "seed")}
+        found = {name: value for name, value in found.items() if name not in UNNAMED or value != UNNAMED[name]}
         found["dropout"] = dropout_of(self.dropout, self.PLACES)
         return found | settings_of(self.training, self.TRAINING, TRAINED)
 
@@ -445,6 +456,7 @@ class BiLSTMTagger(NeuralModel[TaggedText], WordTagger):
             self.both_ways,
             self.crf,
             0 if self._embedder is None else self._embedder.dimensions,
+            self.cell,
         )
 
 
@@ -473,6 +485,7 @@ def _check_settings(tagger: BiLSTMTagger) -> None:
     check_numbers(tagger, "unseen")
     check_choice(tagger, "characters", ("cnn", "lstm", "none"))
     check_choice(tagger, "inside", ("bio", "bioes"))
+    check_choice(tagger, "cell", CELLS)
     check_choice(tagger, "device", (None, "cuda", "cpu"))
     for name in ("crf", "both_ways"):
         check_choice(tagger, name, (True, False))

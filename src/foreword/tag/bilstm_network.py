@@ -5,7 +5,8 @@
 ``letters`` is a convolution over three characters at a time with its maximum, or the last states of an LSTM
 that reads the word both ways. A word that occurs many times in a batch is spelled once. The second LSTM reads every
 sentence from its own last word: padding always comes after the words, in either direction, and never affects
-them. So a sentence's scores do not depend on the others in its batch.
+them. So a sentence's scores do not depend on the others in its batch. Any other cell of ``nn/recurrent_network.py`` may
+stand for the LSTM.
 
 X. Ma and E. Hovy, "End-to-end sequence labeling via bi-directional LSTM-CNNs-CRF" (2016) for the convolution;
 G. Lample et al., "Neural architectures for named entity recognition" (2016) for the LSTM over letters.
@@ -29,8 +30,9 @@ from foreword.arrays import Array, Floats, Longs
 from foreword.nn.crf import Chain
 from foreword.nn.dropout import NO_DROPOUT, Dropout, locked_mask
 from foreword.nn.fused import read_lstm
-from foreword.nn.layers import lstm, reversing, turned
+from foreword.nn.layers import reversing, turned
 from foreword.nn.network import Weights
+from foreword.nn.recurrent_network import GATES, initialise_cell, layer_shapes, run_layer, states_of
 from foreword.nn.weights import PARTS
 from foreword.tag.tagger import packed, unpacked
 from foreword.training.batches import longs
@@ -202,7 +204,7 @@ class TaggerNetwork:
 
     rows: of the word table, words: its units; letters: of the alphabet, each a vector of ``letter_units``; characters:
     "cnn", "lstm" or "none", what reads them into ``spelling`` units; units: of each direction; tags: K; context: units
-    of an embedder.
+    of an embedder; cell: of the layers that read words.
     """
 
     rows: int
@@ -217,6 +219,7 @@ class TaggerNetwork:
     both_ways: bool
     crf: bool
     context: int = 0
+    cell: str = "lstm"
 
     @property
     def directions(self) -> tuple[str, ...]:
@@ -242,12 +245,11 @@ class TaggerNetwork:
             shapes |= {"filters": (self.spelling, self.letter_units, WINDOW), "filter_bias": (self.spelling,)}
         if self.characters == "lstm":
             for way in ("ahead", "behind"):
-                shapes |= _lstm_shapes(f"spelling.{way}", self.letter_units, self.spelling // 2)
+                shapes |= _shapes("lstm", f"spelling.{way}", self.letter_units, self.spelling // 2)
         for layer in range(self.layers):
             for way in self.directions:
-                shapes |= _lstm_shapes(
-                    f"layer{layer}.{way}", self.hidden if layer else self.inputs + self.context, self.units
-                )
+                inputs = self.hidden if layer else self.inputs + self.context
+                shapes |= _shapes(self.cell, f"layer{layer}.{way}", inputs, self.units)
         shapes |= {"output": (self.tags, self.hidden), "bias": (self.tags,)}
         if self.crf:
             shapes |= {"start": (self.tags,), "moves": (self.tags, self.tags), "end": (self.tags,)}
@@ -255,18 +257,21 @@ class TaggerNetwork:
 
     def initialise(self, weights: Weights, generator: torch.Generator) -> None:
         """Draw tables by their width and matrices by Glorot's rule, open the forget gates, and set the rest to zero."""
+        layers: dict[str, str] = {}
         for name, part in weights.items():
             if name in ("table", "letters"):
                 reach = math.sqrt(3 / part.shape[1])
             elif part.dim() > 1 and name != "moves":
-                fan = part[0].numel() + (len(part) // 4 if "layer" in name or "spelling" in name else len(part))
-                reach = math.sqrt(6 / fan)
+                gates = GATES[self.cell] if "layer" in name else 4 if "spelling" in name else 1
+                reach = math.sqrt(6 / (part[0].numel() + len(part) // gates))
             else:
                 reach = 0.0
             part.uniform_(-reach, reach, generator=generator)
             if name.endswith("input_bias"):
-                units = len(part) // 4
-                part[units : 2 * units] = 1.0
+                layer = name.removesuffix(".input_bias")
+                layers[layer] = self.cell if layer.startswith("layer") else "lstm"
+        for layer, cell in layers.items():
+            initialise_cell(cell, weights, layer, forget_bias=1.0)
 
     def word_vectors(self, weights: Weights, words: DistinctWords) -> Tensor:
         """Return the vectors of words, (D, inputs)."""
@@ -315,9 +320,9 @@ class TaggerNetwork:
         return Chain(zeros, zeros.expand(self.tags, -1), zeros)
 
     def _layer(self, weights: Weights, name: str, x: Tensor, back: Tensor) -> Tensor:
-        out = [_run(weights, f"{name}.ahead", x)]
+        out = [_run(self.cell, weights, f"{name}.ahead", x)]
         if self.both_ways:
-            out.append(turned(_run(weights, f"{name}.behind", turned(x, back)), back))
+            out.append(turned(_run(self.cell, weights, f"{name}.behind", turned(x, back)), back))
         return torch.cat(out, 2)
 
     def _spellings(self, weights: Weights, spelled: Tensor, sizes: Tensor) -> Tensor:
@@ -331,7 +336,7 @@ class TaggerNetwork:
         x, back = x.transpose(0, 1), reversing(sizes, spelled.shape[1])
         last = (sizes - 1)[None, :, None].expand(1, -1, self.spelling // 2)
         ends = [
-            _run(weights, f"spelling.{way}", each).gather(0, last)[0]
+            _run("lstm", weights, f"spelling.{way}", each).gather(0, last)[0]
             for way, each in (("ahead", x), ("behind", turned(x, back)))
         ]
         return torch.cat(ends, 1)
@@ -341,22 +346,27 @@ def _dropped(x: Tensor, share: float, generator: torch.Generator | None) -> Tens
     return x * locked_mask(x.shape[1], x.shape[2], share, x, generator) if share else x
 
 
-def _lstm_shapes(name: str, inputs: int, units: int) -> dict[str, tuple[int, ...]]:
-    shapes = [(4 * units, inputs), (4 * units, units), (4 * units,), (4 * units,)]
-    return {f"{name}.{part}": shape for part, shape in zip(PARTS, shapes, strict=True)}
+def _shapes(cell: str, name: str, inputs: int, units: int) -> dict[str, tuple[int, ...]]:
+    return {f"{name}.{part}": shape for part, shape in layer_shapes(cell, inputs, units).items()}
 
 
-def _run(weights: Weights, name: str, x: Tensor) -> Tensor:
+def layer_weights(cell: str, weights: Weights, name: str) -> list[Tensor]:
+    """Return the weights of one direction of a layer, as ``run_layer`` takes them."""
+    return [weights[f"{name}.{part}"] for part in layer_shapes(cell, 1, 1)]
+
+
+def _run(cell: str, weights: Weights, name: str, x: Tensor) -> Tensor:
     """Run one layer in one direction from a state of zeros: (T, B, I) to (T, B, H)."""
-    layer = [weights[f"{name}.{part}"] for part in PARTS]
-    zero = x.new_zeros(x.shape[1], layer[1].shape[1])
+    layer = layer_weights(cell, weights, name)
+    units = len(layer[0]) // GATES[cell]
     if x.numel() == 0:
-        return x.new_zeros(*x.shape[:2], layer[1].shape[1])
-    return lstm(x, zero, zero, layer)[0]
+        return x.new_zeros(*x.shape[:2], units)
+    zero = x.new_zeros(x.shape[1], units)
+    return run_layer(cell, x, (zero,) * states_of(cell), layer)[0]
 
 
 class SentenceReader:
-    """The scores of ``TaggerNetwork.emissions`` on a CPU, several times as fast, for sentences of these words.
+    """The scores of ``TaggerNetwork.emissions`` of LSTMs on a CPU, several times as fast, for sentences of these words.
 
     Sentences are sorted, the longest first, so that at every step those that still have a word are the first few: a
     step reads exactly them, and no padding. From the end it is the same in reverse, and a sentence joins, with a state

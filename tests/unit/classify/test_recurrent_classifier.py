@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -12,14 +12,14 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from foreword import kinds
-from foreword.classify.recurrent import ClassificationTask, RecurrentClassifier
+from foreword.classify.recurrent import CellName, ClassificationTask, RecurrentClassifier
 from foreword.classify.recurrent_network import POOLINGS, ClassifierNetwork, attention
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.neural.awd_lstm import AWDLSTM
 from foreword.neural.recurrent import RecurrentLM
 from foreword.ngram.model import NgramLM
 from foreword.nn.dropout import Dropout
-from foreword.nn.recurrent_network import RecurrentNetwork
+from foreword.nn.recurrent_network import CELLS, RecurrentNetwork
 from foreword.pipeline.language import TextLM
 from foreword.protocols import Classifier, Parts, Saveable
 from foreword.storage.checkpoint import Checkpoint
@@ -264,6 +264,30 @@ def test_the_best_epoch_on_held_out_texts_is_kept() -> None:
 def test_the_same_seed_gives_the_same_model() -> None:
     one, other = (RecurrentClassifier(**SMALL, epochs=1, seed=4).fit(*reviews(30)) for _ in range(2))
     assert torch.equal(one.flat_weights(), other.flat_weights())
+
+
+def test_every_cell_of_a_language_model_has_a_name_here() -> None:
+    """Type checkers accept what the check of settings does."""
+    assert set(get_args(CellName)) == set(CELLS)
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_every_cell_classifies_and_is_saved(cell: Any, tmp_path: Path) -> None:
+    texts, labels = reviews(60)
+    model = RecurrentClassifier(**SMALL, cell=cell, layers=2, epochs=2).fit(texts, labels)
+    save(model, tmp_path / "model")
+    again: Any = load(tmp_path / "model")
+    assert_array_equal(again.predict_log_proba(texts), model.predict_log_proba(texts))
+
+
+@pytest.mark.parametrize(("cell", "part"), [("ln-lstm", "norm"), ("peephole", "peephole")])
+def test_a_further_weight_of_a_cell_belongs_to_its_layer(cell: str, part: str) -> None:
+    """It is not drawn with the head, which would undo a language model's, and learns at its layer's rate."""
+    network = ClassifierNetwork(RecurrentNetwork(9, 12, 16, 2, cell=cell), "all", 8, 2)
+    assert [f"layer1.{part}" in group for group in network.groups()] == [False, True, False, False]
+    weights = views(new_flat(network.tensors(), torch.device("cpu")), network.tensors())
+    network.initialise_head(weights, torch.Generator().manual_seed(0))
+    assert not weights[f"layer1.{part}"].any()
 
 
 def test_other_language_models_are_taken_too() -> None:

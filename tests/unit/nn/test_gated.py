@@ -23,7 +23,7 @@ from foreword.nn.cells import GRUCell, run
 from foreword.nn.gated import GATED, run_gated
 from foreword.nn.gated_gpu import by_kernels, gated_layer
 from foreword.nn.layers import gru
-from foreword.nn.recurrent_network import RecurrentNetwork
+from foreword.nn.recurrent_network import run_layer
 
 HERE = torch.cuda.is_available() and find_spec("triton") is not None
 on_gpu = pytest.mark.skipif(not HERE, reason="needs a GPU and Triton, and torch finds none here")
@@ -114,7 +114,7 @@ def test_a_gru_layer_runs_by_our_kernel_where_cudnn_is_off(
     cudnn: bool, kernel: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x, states, weights = drawn("gru", SIZES["padded"])
-    network, called = RecurrentNetwork(5, 7, 20, 1, cell="gru"), list[str]()
+    called: list[str] = []
     wanted = gru(x, states[0], weights)
 
     def gated(cell: str, *given: Any) -> tuple[Tensor, ...]:
@@ -123,7 +123,7 @@ def test_a_gru_layer_runs_by_our_kernel_where_cudnn_is_off(
 
     monkeypatch.setattr(recurrent_network, "gated_layer", gated)
     monkeypatch.setattr(recurrent_network, "torch_runs_gru", lambda x: cudnn)
-    torch.testing.assert_close(network._layer(x, tuple(states), weights, None), wanted)
+    torch.testing.assert_close(run_layer("gru", x, tuple(states), weights), wanted)
     assert called == ["gru"] * kernel
 
 

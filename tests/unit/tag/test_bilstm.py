@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.evaluate.tagging import measure_spans
 from foreword.nn.layers import reversing, turned
+from foreword.nn.recurrent_network import CELLS
 from foreword.protocols import Parts
 from foreword.storage.folder import load, save
 from foreword.tag.bilstm import BiLSTMTagger
@@ -256,6 +257,58 @@ def test_s05_a_model_that_reads_one_way_streams_what_it_would_say_of_the_whole()
         with_field.stream(["the"])
 
 
+# Cells
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_every_cell_of_a_language_model_tags(cell: str, tmp_path: Path) -> None:
+    """Learnt both ways; a sentence's scores do not depend on its batch; what is saved says the same."""
+    sentences, tags = named(40)
+    tagger = BiLSTMTagger(**SMALL, cell=cell, layers=2, epochs=3, rate=0.02, dropout=0.1, batch=8)
+    steps = [step.loss for step in tagger.train(sentences, tags)]
+    assert np.mean(steps[-2:]) < np.mean(steps[:2])
+    logits = tagger.logits(sentences)
+    for together, words in zip(logits, sentences, strict=True):
+        assert_allclose(together, tagger.logits([words])[0], rtol=0, atol=1e-5)
+    save(tagger, tmp_path / "model")
+    again: Any = load(tmp_path / "model")
+    assert again.cell == cell
+    for ours, theirs in zip(logits, again.logits(sentences), strict=True):
+        assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_the_second_layer_of_every_cell_reads_from_the_end(cell: str) -> None:
+    """The direction behind is the one ahead, with its weights, of the sentence turned round."""
+    network = TaggerNetwork(9, 5, 10, 4, "none", 8, 21, 1, 7, both_ways=True, crf=False, cell=cell)
+    weights = views(new_flat(network.tensors(), torch.device("cpu")), network.tensors())
+    network.initialise(weights, torch.Generator().manual_seed(0))
+    for name in [name for name in weights if ".ahead." in name]:
+        weights[name.replace("ahead", "behind")].copy_(weights[name])
+    x, lengths = torch.randn(6, 2, 5), torch.tensor([6, 4])
+    ahead, behind = network._layer(weights, "layer0", x, reversing(lengths, 6)).chunk(2, 2)
+    for row, length in enumerate(lengths.tolist()):
+        turned_round = network._layer(
+            weights, "layer0", x[:length, row : row + 1].flip(0), reversing(lengths[row : row + 1], length)
+        )
+        assert_allclose(behind[:length, row], turned_round[:, 0, :21].flip(0), rtol=0, atol=1e-6)
+    assert not torch.equal(ahead, behind)
+
+
+@pytest.mark.parametrize("cell", ["gru", "slstm", "min-gru"])
+def test_other_cells_stream_too(cell: str) -> None:
+    sentences, tags = named(30)
+    tagger = BiLSTMTagger(**SMALL, cell=cell, layers=2, both_ways=False, crf=False, epochs=2).fit(sentences, tags)
+    for words, whole in zip(sentences, tagger.predict(sentences), strict=True):
+        assert list(tagger.stream(words)) == whole
+
+
+def test_files_of_the_usual_cell_do_not_name_it() -> None:
+    """As those of versions that had no other."""
+    assert "cell" not in parts().settings
+    assert BiLSTMTagger.from_parts(parts()).cell == "lstm"
+
+
 # What is refused
 
 
@@ -269,6 +322,7 @@ def test_s05_a_model_that_reads_one_way_streams_what_it_would_say_of_the_whole()
         ({"scheme": "iobes2"}, "scheme='iobes2' must be one of bio, iob1, bioes"),
         ({"optimiser": "lbfgs"}, "optimiser is 'lbfgs': expected sgd or adam"),
         ({"device": "tpu"}, "device is 'tpu': expected cuda or cpu"),
+        ({"cell": "transformer"}, "cell is 'transformer': expected rnn or irnn or lstm"),
     ],
 )
 def test_settings_that_make_no_sense(settings: Any, said: str) -> None:
