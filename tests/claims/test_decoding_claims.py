@@ -111,7 +111,8 @@ def test_q06_a_wide_beam_is_exhaustive_search() -> None:
 
 
 def test_q06_widths_of_four_to_ten(record_property: Report) -> None:
-    """Q06: how often each width finds the very best of all texts, over 100 random models.
+    """Q06: how often each width finds the very best of all texts, over 100 random models: more often with 10 than with
+    4, with 4 than with 2, with 2 than with 1. Between 4 and 10 not every step is one up.
 
     Measured, in per cent: 44 with a width of 1, 68 with 2, then 89, 89, 93, 95, 93, 96, 96 with 4 to 10.
     """
@@ -124,7 +125,7 @@ def test_q06_widths_of_four_to_ten(record_property: Report) -> None:
     for width in WIDTHS:
         assert (np.array(found[width]) <= np.array(optimum) + 1e-9).all()
     assert share[1] < share[2] < share[4] < share[10]
-    assert share[4] > 0.85
+    assert min(share[width] for width in WIDTHS if width >= 4) == share[4] > 0.85
     assert share[10] > 0.9
 
 

@@ -20,11 +20,14 @@ def stored() -> Any:
     return json.loads((ROOT / "docs" / "results" / "elmo.json").read_text("utf-8"))
 
 
-def test_c01_a_tagger_gains_by_elmo_but_more_by_static_vectors_of_the_same_text(stored: Any) -> None:
-    """C01: three seeds; the interval of the gain over no embedder is above zero, that over static vectors is not."""
+def test_c01_a_tagger_gains_by_elmo_and_no_more_than_by_static_vectors_of_the_same_text(stored: Any) -> None:
+    """C01: three seeds; the interval of the gain over no embedder is above zero. Static vectors are ahead by 1.6
+    points, whose interval has zero in it: which of the two is worth more is not decided.
+    """
     means = stored["means"]
     assert means["contextual − nothing"]["interval"][0] > 0
-    assert means["contextual − static"]["interval"][0] < 0 > means["contextual − static"]["mean"]
+    low, high = means["contextual − static"]["interval"]
+    assert low < means["contextual − static"]["mean"] < 0 < high
     assert means["static"]["mean"] > means["contextual"]["mean"] > means["nothing"]["mean"]
     assert len({row["seed"] for row in stored["rows"]}) == 3
 

@@ -282,7 +282,7 @@ def test_h09_the_tagger_beats_the_most_frequent_tag(treebank: dict[str, Tagged],
 
 @pytest.mark.data
 def test_h09_the_tagger_beats_nltk_s(treebank: dict[str, Tagged]) -> None:
-    """H09: nltk's hidden Markov tagger as its users get it, on the first 100 test sentences, for it is slow."""
+    """H09: nltk's hidden Markov tagger as its users get it, on the first 100 test sentences only, for it is slow."""
     hmm = pytest.importorskip("nltk.tag.hmm")
     train, test = treebank["train"], treebank["test"]
     pairs = [list(zip(*pair, strict=True)) for pair in zip(train.sentences, train.tags, strict=True)]

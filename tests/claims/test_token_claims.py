@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from numpy.testing import assert_array_equal
@@ -22,6 +23,7 @@ from foreword.text.embedded import embedded_text
 from foreword.text.sources import read_blocks
 from foreword.tokens.bpe import BPETokenizer
 from foreword.tokens.characters import CharacterTokenizer
+from foreword.tokens.counting import Counter
 from foreword.tokens.merges import Kind, Merge
 from foreword.tokens.plain import learn_merges
 from foreword.tokens.words import WordTokenizer
@@ -228,13 +230,19 @@ def test_k05_five_forms_of_a_word_share_its_stem(record_property: Report) -> Non
     """K05: after training on 100 MB of Wikipedia (enwiki), by the sources' rule with 16,000 tokens, cook, cooks,
     cooked, cooking and cooker all contain the token cook.
 
-    It is no law: with 32,000 tokens "cooking" is frequent enough to be a token of its own.
+    It is no law: with 32,000 tokens "cooking" is frequent enough to be a token of its own. The smaller vocabulary is
+    the larger one stopped earlier (K06).
     """
-    tokenizer = BPETokenizer(16_000, kind="characters").fit_blocks(read_blocks(data_file("enwiki")))
-    forms = {word: tokens(tokenizer, f" {word}") for word in ("cook", "cooks", "cooked", "cooking", "cooker")}
+    large = BPETokenizer(32_000, kind="characters").fit_blocks(read_blocks(data_file("enwiki")))
+    small = recipe().smaller(large, 16_000)
+    words = ("cook", "cooks", "cooked", "cooking", "cooker")
+    forms, longer = ({word: tokens(each, f" {word}") for word in words} for each in (small, large))
     record_property("K05 trained on enwiki, 16,000 tokens", str(forms))
+    record_property("K05 trained on enwiki, 32,000 tokens", str(longer))
     assert all(found[0] == " cook" for found in forms.values()), forms
     assert [found[1:] for found in forms.values()] == [[], ["s"], ["ed"], ["ing"], ["er"]]
+    assert longer["cooking"] == [" cooking"]
+    assert longer["cook"] == [" cook"]
 
 
 # K06
@@ -279,16 +287,26 @@ def test_k06_a_smaller_vocabulary_is_the_larger_one_stopped_earlier() -> None:
 
 
 @pytest.mark.data
-def test_k06_32000_tokens_in_bounded_memory() -> None:
-    """K06: with 8 MB for the counts instead of a gigabyte they are spilt to disk again and again; nothing changes.
+def test_k06_32000_tokens_in_bounded_memory(monkeypatch: pytest.MonkeyPatch, record_property: Report) -> None:
+    """K06: with 32 MB for the counts instead of a gigabyte they are spilt to disk again and again; nothing changes.
 
     How much a training takes in all is measured by ``make bench``: 2 GB of text in less than 1 GB of memory.
     """
     path = data_file("wikitext-2", "train")
     free = BPETokenizer(32_000).fit_blocks(read_blocks(path))
+    spilt: list[int] = []
+    spill = Counter._spill
+
+    def watched(counter: Counter, table: Any) -> None:
+        spilt.append(table.memory())
+        spill(counter, table)
+
+    monkeypatch.setattr(Counter, "_spill", watched)
     tokenizer = BPETokenizer(32_000)
     bounded = tokenizer.fit_counted(tokenizer.count(read_blocks(path), threads=2, memory=32 << 20))
     assert len(free.vocab) == len(bounded.vocab) == 32_000
+    record_property("K06 times that counts were spilt to disk", len(spilt))
+    assert len(spilt) > 2  # more often than the once at the end for each of two threads
     assert bounded.vocab == free.vocab
     assert_array_equal(bounded.record_, free.record_)
 

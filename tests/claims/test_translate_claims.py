@@ -79,7 +79,7 @@ def curve() -> Bottleneck:
 def test_q09_without_attention_quality_falls_with_the_length_of_the_source(
     curve: Bottleneck, record_property: Report
 ) -> None:
-    """Q09: "degrades sharply with input length"; with attention it does not."""
+    """Q09: "degrades sharply with input length"; with attention it does not. Generated sequences, to be reversed."""
     bare, looking = curve.perplexity["none"], curve.perplexity["additive"]
     record_property(
         "Q09 perplexity of short and long sources, no attention", f"{bare[:3].mean():.2f}, {bare[-3:].mean():.2f}"
@@ -166,8 +166,8 @@ def test_z07_no_page_repeats_whose_days_they_were() -> None:
 
 def test_x03_seven_times_as_fast(record_property: Report) -> None:
     """X03: the two times, as the table of claims has them, are in the ratio of seven; whose they are is Z07's matter.
-    Our own networks are not: on the page of limits the Transformer trains, on one thread, less than half of seven times
-    as many words a second as the LSTM.
+    Our own networks, with as many weights to 5 %, are not: on the page of limits the Transformer trains, on one thread,
+    less than half of seven times as many words a second as the LSTM, and fewer.
     """
     claim = next(each for each in read_claims()[1] if each.id == "X03")
     stated = re.match(r"([\d.]+) days against (\d+) hours makes the Transformer seven times as fast", claim.says)
@@ -175,8 +175,12 @@ def test_x03_seven_times_as_fast(record_property: Report) -> None:
     assert 24 * float(stated[1]) / float(stated[2]) == 7
     assert "Z07" in claim.why
     page = (Path(__file__).parents[2] / "docs" / "limits.md").read_text(encoding="utf-8")
-    found = re.search(r"training words per second[^|]*LSTM ([\d,]*\d), Transformer ([\d,]*\d)", page)
+    shown = (
+        r"training words per second[^|]*LSTM ([\d,]*\d), Transformer ([\d,]*\d), with ([\d,]+) and ([\d,]+) parameters"
+    )
+    found = re.search(shown, page)
     assert found
-    lstm, transformer = (int(each.replace(",", "")) for each in found.groups())
+    lstm, transformer, *weights = (int(each.replace(",", "")) for each in found.groups())
+    assert weights[0] == pytest.approx(weights[1], rel=0.05)
     record_property("X03 training words per second, Transformer to LSTM", f"{transformer / lstm:.2f}")
-    assert transformer < 3.5 * lstm
+    assert transformer < lstm

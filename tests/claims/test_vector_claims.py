@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -44,6 +45,8 @@ from foreword.lessons.embedding import (
 )
 from foreword.neural.recurrent import RecurrentLM
 from foreword.nn.network import embed
+from foreword.picture.picture import Picture, readable
+from foreword.picture.space import HEIGHT, parallelogram, word_map
 from foreword.pipeline.language import TextLM
 from foreword.tag.bilstm import BiLSTMTagger
 from foreword.text.datasets import labelled, lookup
@@ -111,6 +114,55 @@ def test_e13_king_minus_man_plus_woman_is_queen() -> None:
     assert [vectors.analogy("france", "paris", country)[0][0] for country in ("germany",)] == ["berlin"]
     # Four million words do not make Rome the first answer to Italy, only one of the nearest.
     assert "rome" in [word for word, _ in vectors.analogy("france", "paris", "italy", 20)]
+
+
+def dots_of(picture: Picture) -> NDArray[Any]:
+    """Where the dots of a picture are, (n, 2), as shares of the width and of the height."""
+    dots = ElementTree.fromstring(picture.markup).iter("{http://www.w3.org/2000/svg}circle")
+    return np.array([(float(dot.attrib["cx"].rstrip("%")) / 100, float(dot.attrib["cy"]) / HEIGHT) for dot in dots])
+
+
+@pytest.mark.data
+def test_f02_king_queen_man_and_woman_are_drawn_from_real_vectors(record_property: Report) -> None:
+    """F02: both steps go the same way, across from man to king and from woman to queen, down from man to woman and from
+    king to queen; that the sides are parallel holds roughly, and the caption says how far.
+    """
+    vectors = wiki()
+    picture = parallelogram(vectors, "man", "king", "woman", "queen")
+    man, king, woman, queen = dots_of(picture)
+    across, down = np.array([king - man, queen - woman]), np.array([woman - man, queen - king])
+    assert across[:, 0].min() > 0.2
+    assert down[:, 1].min() > 0.1
+    assert np.linalg.norm(across[0] - across[1]) < np.linalg.norm(across, axis=1).max() / 2
+    a, b, c, d = vectors.directions(vectors.places(["man", "king", "woman", "queen"])).astype(np.float64)
+    cosine = float((b - a) @ (d - c) / (np.linalg.norm(b - a) * np.linalg.norm(d - c)))
+    assert readable(cosine) in picture.caption
+    record_property("F02 cosine of the two steps, vectors of four million words", f"{cosine:.2f}")
+    assert cosine > 0.4
+
+
+@pytest.mark.data
+def test_f10_days_cities_and_animals_part_in_two_dimensions(record_property: Report) -> None:
+    """F10: of 19 words of three groups, as the map draws them, each is nearest to the centre of its own group, whose
+    other words alone make that centre.
+    """
+    groups = {
+        "days": ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"],
+        "cities": ["rome", "milan", "paris", "london", "berlin", "madrid"],
+        "animals": ["cat", "dog", "horse", "cow", "sheep", "bird"],
+    }
+    picture = word_map(wiki(), groups)
+    dots, group = dots_of(picture), np.repeat(np.arange(3), [len(words) for words in groups.values()])
+    right = []
+    for place, dot in enumerate(dots):
+        others = np.arange(len(dots)) != place
+        centres = np.array([dots[others & (group == each)].mean(axis=0) for each in range(3)])
+        right.append(np.linalg.norm(centres - dot, axis=1).argmin() == group[place])
+    record_property(
+        "F10 words nearest to the centre of their group, in two dimensions", f"{sum(right)} of {len(right)}"
+    )
+    record_property("F10 what the map says of itself", picture.caption)
+    assert sum(right) >= 18
 
 
 @pytest.mark.data

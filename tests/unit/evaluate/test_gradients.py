@@ -195,6 +195,7 @@ def test_r15_states_explode_unless_they_are_squashed() -> None:
     assert shrinking[-1] < 1e-15 * start.size
     assert exploding[-1] > 1e14
     assert state_norms(3 / radius * weight, np.abs(start), 200, "relu")[-1] > 1e14
+    assert state_norms(0.8 / radius * weight, np.abs(start), 200, "relu")[-1] < 1e-15 * start.size
     assert state_norms(100 * weight, start, 200, "tanh")[1:].max() <= 8
     with pytest.raises(SettingError, match="activation"):
         state_norms(weight, start, 1, "softplus")  # type: ignore[arg-type]
