@@ -9,19 +9,23 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import sys
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
 
 from benchmarks.report import Row, section_of
 from foreword.neural.mogrifier import RECIPE, Mogrifier
+from foreword.nn import mogrifier_gpu
 from foreword.nn.gated import run_gated
-from foreword.nn.gated_gpu import by_kernels
-from foreword.nn.layers import mogrifier_lstm
+from foreword.nn.gated_gpu import LayerLauncher, by_kernels
+from foreword.nn.layers import gru, mogrifier_lstm
 from foreword.nn.mogrifier_gpu import Buffers, Stack, StackLauncher, run_stack
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
@@ -30,12 +34,16 @@ TITLE = "Recurrent kernels on a GPU"
 HOW = (
     "Microseconds per layer and step, forward and backward, from replays of CUDA graphs, median of five. Mogrifier: "
     "two layers of 896 units, 64 texts, 70 steps, capped gate, state dropout, fp16, without the gradients of weights. "
-    "LSTM in bfloat16 with them, one layer of 1,024 units. Epoch: 207 updates of the recipe's Penn Treebank model, "
-    "everything included. The eager loop is PyTorch's autograd with the gradients of weights, "
-    "launched operation by operation, so its time is no ratio to ours."
+    "LSTM in bfloat16 with them, one layer and two of 1,024 units. Epoch: 207 updates of the recipe's Penn Treebank "
+    "model, everything included. The eager loop is PyTorch's autograd with the gradients of weights, "
+    "launched operation by operation, so its time is no ratio to ours. Four rows measure one idea of the kernels each: "
+    "ours has it, and the other does not."
 )
 LAYERS, STEPS, TEXTS, UNITS = 2, 70, 64, 896
 REPLAYS, RUNS = 5, 5
+
+THIN = 128
+"""Rank of a round whose two thin products are measured: the kernels' tiles take multiples of 64."""
 
 
 def timed(work: Callable[[], object], replays: int = REPLAYS) -> float:
@@ -88,18 +96,25 @@ def drawn(
     return normal(STEPS, TEXTS, units, size=0.5), stack
 
 
-def recurrence(rounds: int, units: int = UNITS) -> tuple[float, float]:
-    """Return microseconds per layer and step, forward and backward, without the gradients of weights."""
-    x, stack = drawn(rounds, units=units)
-    buffers = Buffers(x, LAYERS, rounds)
+def recurrence(
+    rounds: int, layers: int = LAYERS, clock: Callable[[Callable[[], object]], float] | None = None
+) -> tuple[float, float]:  # fmt: skip
+    """Return microseconds per layer and step, forward and backward, without the gradients of weights.
+
+    clock: ``timed``, unless something else is given.
+    """
+    x, stack = drawn(rounds, layers=layers)
+    stack = stack if layers > 1 else replace(stack, between=None)
+    clock = timed if clock is None else clock
+    buffers = Buffers(x, layers, rounds)
     for part in (*buffers.x, *buffers.h, buffers.c):
         part.zero_()
     buffers.x[0][0].copy_(x)
     launcher, out = StackLauncher(buffers, stack), torch.empty_like(buffers.x[0])
     d_out, d_c = torch.randn_like(out), torch.zeros_like(buffers.c[:, 0])
-    forward = timed(lambda: launcher.forward(out))
-    backward = timed(lambda: launcher.backward(d_out, d_c))
-    return forward * 1e6 / STEPS / LAYERS, backward * 1e6 / STEPS / LAYERS
+    forward = clock(lambda: launcher.forward(out))
+    backward = clock(lambda: launcher.backward(d_out, d_c))
+    return forward * 1e6 / STEPS / layers, backward * 1e6 / STEPS / layers
 
 
 def gradients_of(run: Callable[[], Tensor], leaves: list[Tensor]) -> Callable[[], object]:
@@ -125,27 +140,33 @@ def plain_loop() -> float:
     return eagerly(gradients_of(run, leaves))
 
 
-def bfloat16_lstm() -> tuple[float, float]:
-    """Return microseconds per step of one layer of 1,024 units, with all gradients: ours and cuDNN's."""
+def bfloat16_lstm(layers: int) -> tuple[float, float]:
+    """Return microseconds per layer and step of layers of 1,024 units, with all gradients: ours and cuDNN's."""
     units, kind = 1024, torch.bfloat16
-    x, stack = drawn(0, kind, units, layers=1)
+    x, stack = drawn(0, kind, units, layers)
     stack = replace(stack, capped=False, state_mask=None, between=None)
-    zero = torch.zeros(1, TEXTS, units, device="cuda", dtype=kind)
+    zero = torch.zeros(layers, TEXTS, units, device="cuda", dtype=kind)
     leaves = [part.requires_grad_() for part in (x, stack.w_x, stack.w_h, stack.bias)]
-    ours = timed(gradients_of(lambda: run_stack(x, zero, zero, stack)[0], leaves))
-    biases = (stack.bias[0], torch.zeros_like(stack.bias[0]).requires_grad_())
-    weights = [part.detach().clone().requires_grad_() for part in (stack.w_x[0], stack.w_h[0], *biases)]
+    ours = timed(gradients_of(lambda: run_stack(x, zero, zero, stack)[0][-1], leaves))
+    weights = [
+        part.detach().clone().requires_grad_()
+        for layer in range(layers)
+        for part in (stack.w_x[layer], stack.w_h[layer], stack.bias[layer], torch.zeros_like(stack.bias[layer]))
+    ]
 
     def cudnn() -> Tensor:
-        found: Tensor = torch._VF.lstm(x, (zero, zero), weights, True, 1, 0.0, True, False, False)[0]
+        found: Tensor = torch._VF.lstm(x, (zero, zero), weights, True, layers, 0.0, True, False, False)[0]
         return found
 
     theirs = timed(gradients_of(cudnn, [x, *weights]))
-    return ours * 1e6 / STEPS, theirs * 1e6 / STEPS
+    return ours * 1e6 / STEPS / layers, theirs * 1e6 / STEPS / layers
 
 
-def gru_before() -> tuple[float, float]:
-    """Return microseconds per step of a GRU of 1,024 units in float16, with all gradients: ours and an eager loop's."""
+def gated_gru(cell: str) -> tuple[float, float]:
+    """Return microseconds per step of a GRU of 1,024 units in float16, with all gradients: ours and the other's.
+
+    That is an eager loop where the reset gate comes before the product, and cuDNN where it comes after.
+    """
     units, kind = 1024, torch.float16
 
     def normal(*shape: int, size: float = units**-0.5) -> Tensor:
@@ -153,8 +174,11 @@ def gru_before() -> tuple[float, float]:
 
     x, h = normal(STEPS, TEXTS, units, size=0.5), normal(TEXTS, units, size=0.5)
     weights = [normal(3 * units, units), normal(3 * units, units), normal(3 * units), normal(3 * units)]
-    ours = timed(gradients_of(lambda: by_kernels("gru-before", x, (h,), weights)[0], [x, *weights]))
-    theirs = eagerly(gradients_of(lambda: run_gated("gru-before", x, (h,), weights)[0], [x, *weights]))
+    ours = timed(gradients_of(lambda: by_kernels(cell, x, (h,), weights)[0], [x, *weights]))
+    if cell == "gru":
+        theirs = timed(gradients_of(lambda: gru(x, h, weights)[0], [x, *weights]))
+    else:
+        theirs = eagerly(gradients_of(lambda: run_gated(cell, x, (h,), weights)[0], [x, *weights]))
     return ours * 1e6 / STEPS, theirs * 1e6 / STEPS
 
 
@@ -177,45 +201,128 @@ def epoch_seconds() -> float:
     return _median(epoch, 1)
 
 
-def rows() -> list[Row]:
-    """Measure everything."""
-    found = []
+def ratio_row(
+    job: str, mine: float, theirs: float, peer: str, least: float | None = None, note: str = ""
+) -> Row:  # fmt: skip
+    """Return a row of two times in microseconds; least: the bar of their ratio, None without one."""
+    ratio = theirs / mine
+    met = None if least is None else ratio >= least
+    bar = "–" if least is None else f"≥ {least:g}"
+    ours, other = f"{mine:.1f} µs", f"{peer}: {theirs:.1f} µs"
+    return Row(job, ours=ours, peer=other, ratio=f"{ratio:.2f}", bar=bar, met=met, note=note)
 
-    def add(job: str, ours: str, bar: str, met: bool, peer: str = "–", ratio: str = "–") -> None:
-        found.append(Row(job, ours=ours, peer=peer, ratio=ratio, bar=bar, met=met))
-        print(found[-1], flush=True)
 
+def five_rounds() -> Row:
+    """Measure the Mogrifier's recurrence."""
     loop = plain_loop() * 1e6 / STEPS / LAYERS
-    for rounds, bar in ((5, 37.0), (0, 12.0)):
-        forward, backward = recurrence(rounds)
-        both = forward + backward
-        what, ours = f"{rounds} rounds, 2 × 896", f"{both:.1f} µs ({forward:.1f} + {backward:.1f})"
-        if rounds:
-            add(what, ours, f"≤ {bar:g} µs", both <= bar, f"eager loop: {loop:.0f} µs")
-        else:
-            add(what, ours, f"≤ {bar:g} µs", both <= bar)
-    mine, theirs = bfloat16_lstm()
-    ratio = theirs / mine
-    add("LSTM, bfloat16, 1,024 units", f"{mine:.1f} µs", "≥ 3", ratio >= 3, f"cuDNN: {theirs:.1f} µs", f"{ratio:.2f}")
-    mine, theirs = gru_before()
-    ratio = theirs / mine
-    add("GRU, reset before its product, 1,024 units", f"{mine:.1f} µs", "≥ 5", ratio >= 5,
-        f"eager loop: {theirs:.1f} µs", f"{ratio:.2f}")  # fmt: skip
-    epoch = epoch_seconds()
-    add("an epoch of the Penn Treebank, 207 updates", f"{epoch:.3f} s", "≤ 1.45 s", epoch <= 1.45)
-    return found
+    forward, backward = recurrence(5)
+    both = forward + backward
+    ours = f"{both:.1f} µs ({forward:.1f} + {backward:.1f})"
+    return Row("5 rounds, 2 × 896", ours=ours, peer=f"eager loop: {loop:.0f} µs", bar="≤ 37 µs", met=both <= 37)
 
 
-def main() -> None:
+def no_rounds() -> Row:
+    """Measure the same kernels of an LSTM."""
+    forward, backward = recurrence(0)
+    both = forward + backward
+    ours = f"{both:.1f} µs ({forward:.1f} + {backward:.1f})"
+    return Row("0 rounds, 2 × 896", ours=ours, bar="≤ 12 µs", met=both <= 12)
+
+
+def epoch() -> Row:
+    """Measure an epoch of the recipe."""
+    seconds = epoch_seconds()
+    job = "an epoch of the Penn Treebank, 207 updates"
+    return Row(job, ours=f"{seconds:.3f} s", bar="≤ 1.45 s", met=seconds <= 1.45)
+
+
+def without_dependent_launch() -> Row:
+    """Measure programmatic dependent launch: on, as it is, and off."""
+    with patch.object(mogrifier_gpu, "launches_dependents", lambda *_: False):
+        off = sum(recurrence(5))
+    return ratio_row("programmatic dependent launch, 5 rounds", sum(recurrence(5)), off, "switched off")
+
+
+def layer_after_layer() -> Row:
+    """Measure both layers in one launch, as it is, against one layer after the other."""
+    job = "both layers in one launch, 5 rounds"
+    return ratio_row(job, sum(recurrence(5)), sum(recurrence(5, layers=1)), "layer after layer")
+
+
+def thin_products() -> Row:
+    """Measure a round's product multiplied out, its share of the multiplication included, against two thin ones."""
+    kind, rank = torch.float16, THIN
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*shape, device="cuda").to(kind)
+
+    h, narrow, left, right = normal(TEXTS, UNITS), normal(TEXTS, rank), normal(UNITS, rank), normal(rank, UNITS)
+    whole = normal(UNITS, UNITS)
+    total, between = (torch.zeros(TEXTS, width, device="cuda") for width in (UNITS, rank))
+    from_x = normal(1, TEXTS, UNITS)
+    launcher = LayerLauncher("cifg", UNITS, from_x.repeat(1, 1, 3), normal(3 * UNITS, UNITS), None, (h, h.float()))
+
+    def one() -> None:
+        torch.mm(left, right, out=whole)
+        for _ in range(STEPS):
+            launcher.product(h, whole, total)
+
+    def two() -> None:
+        for _ in range(STEPS):
+            launcher.product(h, right, between)
+            launcher.product(narrow, left, total)
+
+    note = "The product kernels of a round alone, forward, without what is pointwise."
+    job = f"a round of rank {rank} multiplied out once per update"
+    return ratio_row(job, timed(one) * 1e6 / STEPS, timed(two) * 1e6 / STEPS, "two thin products", note=note)
+
+
+def kernel_by_kernel() -> Row:
+    """Measure the replay of a CUDA graph against launching one kernel after the other from Python."""
+    apart = sum(recurrence(5, clock=eagerly))
+    return ratio_row("replay of a CUDA graph, 5 rounds", sum(recurrence(5)), apart, "kernel by kernel")
+
+
+MEASURED: dict[str, Callable[[], Row]] = {
+    "rounds": five_rounds,
+    "no-rounds": no_rounds,
+    "lstm": lambda: ratio_row("LSTM, bfloat16, 1,024 units", *bfloat16_lstm(1), "cuDNN", 3),
+    "lstm-2": lambda: ratio_row("LSTM, bfloat16, 2 × 1,024 units", *bfloat16_lstm(2), "cuDNN", 3),
+    "gru-before": lambda: ratio_row(
+        "GRU, reset before its product, 1,024 units", *gated_gru("gru-before"), "eager loop", 5
+    ),
+    "gru": lambda: ratio_row("GRU, reset after its product, 1,024 units", *gated_gru("gru"), "cuDNN"),
+    "dependent-launch": without_dependent_launch,
+    "one-launch": layer_after_layer,
+    "thin-products": thin_products,
+    "graph": kernel_by_kernel,
+    "epoch": epoch,
+}
+"""Rows by the names of ``--only``; from "dependent-launch" to "graph" each is one idea of the kernels by itself."""
+
+
+def main() -> int:
+    """Measure; a row that fails is reported, and the others are written."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="where the section goes, as JSON")
+    parser.add_argument("--only", nargs="+", choices=MEASURED, default=[*MEASURED], help="rows to measure")
     given = parser.parse_args()
-    torch.manual_seed(0)
-    began = time.perf_counter()
+    began, found, failed = time.perf_counter(), list[Row](), 0
     card = f"one {torch.cuda.get_device_name()}, torch {torch.__version__}"
-    section = section_of(TITLE, HOW, rows(), began) | {"machine": card}
-    given.out.write_text(json.dumps({"gpu_recurrent": section}, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    for name in given.only:
+        torch.manual_seed(0)
+        try:
+            found.append(MEASURED[name]())
+        except Exception as error:
+            failed += 1
+            print(f"{name} failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            traceback.print_exc()
+            continue
+        print(found[-1], flush=True)
+        section = section_of(TITLE, HOW, found, began) | {"machine": card}
+        given.out.write_text(json.dumps({"gpu_recurrent": section}, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
