@@ -50,7 +50,7 @@ def test_e17_bias_of_vectors_of_sixteen_million_words(rows: dict[str, list[Any]]
 
 def test_e11_words_with_a_typo(rows: dict[str, list[Any]]) -> None:
     """E11, E20: with two letters exchanged every word has a vector by fastText, none by GloVe, seldom nearest to that
-    of the word itself. eatable lies among words of its ending.
+    of the word itself. eatable lies among words of its ending, those that the page names.
     """
     (fasttext,), (glove,) = rows["fasttext"], rows["glove"]
     assert fasttext["words"] == glove["words"]
@@ -58,6 +58,10 @@ def test_e11_words_with_a_typo(rows: dict[str, list[Any]]) -> None:
     assert glove["typos"]["with a vector"] == 0
     assert 0.05 < fasttext["typos"]["nearest to the word itself"] / 1919 < 0.2
     assert all(word.endswith("able") for word in fasttext["unseen"]["eatable"])
+    page = " ".join((FILE.parents[1] / "vectors.md").read_text("utf-8").split())
+    assert f"nearest neighbours of *eatable* here are *{', '.join(fasttext['unseen']['eatable'][:3])}*" in page
+    first, second = (fasttext["unseen"][word][0] for word in ("goverment", "refridgerators"))
+    assert f"*goverment* is nearest to *{first}*, *refridgerators* to *{second}*" in page
 
 
 def test_e13_first_answers_of_fasttext(rows: dict[str, list[Any]]) -> None:

@@ -122,7 +122,8 @@ Five teaching texts describe the models of this package. Each statement of their
 our own words: what was found, a verdict, and the tests that prove it. `foreword claims` prints the same table,
 `foreword claims R13` all about one row, and `foreword claims --fast` runs what takes seconds. This page is written by
 `foreword claims --write`; `foreword claims --run --write` runs every test first, `--stale --write` those that are new
-or have changed. `foreword claims --run` alone fails where a number has changed or a test is newer than its number.
+or have changed, they or what they import. `foreword claims --run` alone fails where a number has changed or a test is
+newer than its number, and lists stored results of commits that the repository does not have.
 
 *Found* is what the tests assert; *measured* is what they recorded when they last ran, with seeds of their own; *stored*
 is what takes minutes or a GPU and was measured once. A verdict is one of four: **holds**; **holds with a condition**,
