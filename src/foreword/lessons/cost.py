@@ -189,11 +189,12 @@ def path_length(kind: str, first: int, last: int, steps: int | None = None) -> i
     if not 0 <= first <= last < steps:
         raise SettingError(f"first={first}, last={last} of {steps} steps: expected 0 ≤ first ≤ last < steps")
     inputs, outputs = _graph(kind, steps)
-    marked = {id(node) for node in (*inputs, *outputs)}
+    marked = {*inputs, *outputs}
     start, goal = outputs[last], outputs[first] if kind == "rnn" else inputs[first]
     if start is goal:
         return 0
-    queue, seen = deque([(start, 0)]), {id(start): 0}
+    # The nodes themselves are the keys: the number of a node that Python has dropped is given to another.
+    queue, seen = deque([(start, 0)]), {start: 0}
     best: int | None = None
     while queue:  # paths with fewer marked nodes are followed first
         node, passed = queue.popleft()
@@ -203,9 +204,9 @@ def path_length(kind: str, first: int, last: int, steps: int | None = None) -> i
         for after, _ in node.next_functions:
             if after is None:
                 continue
-            cost = passed + (id(after) in marked)
-            if cost < seen.get(id(after), cost + 1):
-                seen[id(after)] = cost
+            cost = passed + (after in marked)
+            if cost < seen.get(after, cost + 1):
+                seen[after] = cost
                 (queue.append if cost > passed else queue.appendleft)((after, cost))
     if best is None:
         raise SettingError(f"the output at {last} does not depend on {first}")
@@ -215,19 +216,19 @@ def path_length(kind: str, first: int, last: int, steps: int | None = None) -> i
 def unrolled_depth(kind: str, steps: int) -> int:
     """Return the number of states on the longest path through the graph, the depth that a gradient passes."""
     _, outputs = _graph(kind, steps)
-    layers = {id(node) for node in outputs}
-    depths: dict[int, int] = {}
+    layers = set(outputs)
+    depths: dict[Any, int] = {}
     stack: list[tuple[Any, bool]] = [(outputs[-1], False)]
     while stack:
         node, ready = stack.pop()
-        if id(node) in depths:
+        if node in depths:
             continue
         later = [after for after, _ in node.next_functions if after is not None]
         if ready:
-            depths[id(node)] = (id(node) in layers) + max((depths[id(after)] for after in later), default=0)
+            depths[node] = (node in layers) + max((depths[after] for after in later), default=0)
         else:
             stack += [(node, True), *((after, False) for after in later)]
-    return depths[id(outputs[-1])]
+    return depths[outputs[-1]]
 
 
 def _graph(kind: str, steps: int) -> tuple[list[Any], list[Any]]:

@@ -194,6 +194,7 @@ def test_every_gradient_in_triton_s_interpreter() -> None:
 
 
 @on_gpu
+@pytest.mark.filterwarnings("ignore::UserWarning")  # sizes that are padded
 @pytest.mark.parametrize("cell", GATED)
 @pytest.mark.parametrize(
     ("kind", "bound"), [(torch.float32, 1e-5), (torch.float16, 2e-2), (torch.bfloat16, 6e-2)], ids=str

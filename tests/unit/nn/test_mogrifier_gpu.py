@@ -78,6 +78,9 @@ def plain(x: Tensor, h: Tensor, c: Tensor, stack: Stack) -> tuple[Tensor, Tensor
     return out, out[:, -1], torch.stack(lasts)
 
 
+OUTPUTS = 3
+"""Of the errors that are compared the first are of outputs and states, the others of gradients."""
+
 LEARNT = ("w_x", "w_h", "bias", "rounds", "round_bias")
 
 
@@ -98,7 +101,8 @@ def compared(case: tuple[int, int, int, int, int, bool], kind: torch.dtype, devi
     ours, stack = leaves(*given, kind)
     wanted = plain(exact[0], exact[1], exact[2], plain_stack)
     found = run_stack(ours[0], ours[1], ours[2], stack)
-    weights = [torch.randn_like(part) for part in wanted]
+    random = torch.Generator().manual_seed(0)
+    weights = [torch.randn(part.shape, generator=random, dtype=part.dtype).to(device) for part in wanted]
     errors = [error(mine, theirs) for mine, theirs in zip(found, wanted, strict=True)]
     wanted_sum = torch.stack([(a * b).sum() for a, b in zip(wanted, weights, strict=True)]).sum()
     found_sum = torch.stack([(a * b.to(a.dtype)).sum() for a, b in zip(found, weights, strict=True)]).sum()
@@ -125,13 +129,15 @@ QUICK = ["four rounds, padded sizes", "no rounds"]
 
 INTERPRETED = """
 import sys, torch
-from test_mogrifier_gpu import CASES, compared, two_windows
+from test_mogrifier_gpu import CASES, OUTPUTS, compared, two_windows
 torch.set_num_threads(1)
 torch.use_deterministic_algorithms(True)
 torch.utils.deterministic.fill_uninitialized_memory = True  # with NaN
 for name in sys.argv[1:]:
     worst = max(compared(CASES[name], torch.float32, "cpu"))
     assert worst < 1e-6, (name, worst)
+    errors = compared(CASES[name], torch.float16, "cpu")
+    assert max(errors[:OUTPUTS]) < 1e-3 and max(errors) < 0.06, (name, errors)
 whole, windows = two_windows(torch.float32)
 assert whole.dtype == windows.dtype == torch.float32
 assert torch.equal(whole, windows)
@@ -155,13 +161,18 @@ def test_every_gradient_in_triton_s_interpreter(names: list[str]) -> None:
 
 
 @on_gpu
+@pytest.mark.filterwarnings("ignore::UserWarning")  # sizes that are padded
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize(
-    ("kind", "bound"), [(torch.float32, 1e-5), (torch.float16, 2e-2), (torch.bfloat16, 6e-2)], ids=str
+    ("kind", "outputs", "gradients"),
+    [(torch.float32, 1e-5, 1e-5), (torch.float16, 1e-3, 0.06), (torch.bfloat16, 8e-3, 0.15)],
+    ids=str,
 )
-def test_half_precision_on_a_gpu(name: str, kind: torch.dtype, bound: float) -> None:
-    """Outputs are within a thousandth in float16; a capped gate whose tie rounding decides changes its gradient."""
-    assert max(compared(CASES[name], kind, "cuda")) < bound
+def test_half_precision_on_a_gpu(name: str, kind: torch.dtype, outputs: float, gradients: float) -> None:
+    """Where rounding decides which side of min(i, 1 − f) is smaller, the other gate gets the gradient: a few percent."""
+    errors = compared(CASES[name], kind, "cuda")
+    assert max(errors[:OUTPUTS]) < outputs
+    assert max(errors) < gradients
 
 
 def test_without_a_gpu_the_plain_layers_run() -> None:
