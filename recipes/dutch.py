@@ -1,8 +1,9 @@
 """English to Dutch by an encoder and decoder, with and without attention, and by one network that reads, then writes.
 
     python recipes/dutch.py --data FOLDER --out FOLDER                  every row, on a GPU
-    python recipes/dutch.py --data FOLDER --rows attention              some of them
+    python recipes/dutch.py --data FOLDER --rows attention --layers 3   some of them, and other settings
     python recipes/dutch.py --data FOLDER --out FOLDER --rows ensemble --members A.model B.model
+    python recipes/dutch.py --take FILE FILE                            rows of another machine: docs/results/dutch.json
     python recipes/dutch.py --data FOLDER --out FOLDER --small          a quarter of the units and six epochs, for a CPU
     python recipes/dutch.py --data FOLDER --tiny                        a few hundred pairs on a CPU: does it run?
 
@@ -11,8 +12,7 @@ divided so that no English sentence is in two parts. One BPE for both languages,
 validation part chooses the epoch and the search; the test part is translated once by each search and measured as
 sacreBLEU does, cased, one reference per pair, with 95 % intervals. The row ``ensemble`` trains nothing: it is the mean
 of the probabilities of models that other runs of this recipe saved, with other seeds. A row that is in the folder
-already is not run again, and one that was stopped resumes from its checkpoint. dutch.json has all rows: it is
-docs/results/dutch.json.
+already is not run again, and one that was stopped resumes from its checkpoint.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ ROWS: dict[str, dict[str, Any]] = {
     "one-network": {"attention": "none", "one_network": True},
 }
 SETTINGS: dict[str, Any] = {
-    "units": 512, "words": 512, "attention": "general", "dropout": 0.4, "smoothing": 0.1,
-    "epochs": 40, "every": 2, "batch": 1024, "rate": 1e-3,
+    "units": 512, "words": 512, "layers": 2, "attention": "general", "dropout": 0.3, "smoothing": 0.1,
+    "epochs": 40, "every": 4, "batch": 1024, "rate": 1e-3,
 }  # fmt: skip
 SMALL: dict[str, Any] = {
-    "units": 128, "words": 128, "dropout": 0.1, "epochs": 6, "every": 6, "batch": 1000, "rate": 2e-3, "seconds": 0.0,
+    "units": 128, "words": 128, "layers": 1, "dropout": 0.1, "epochs": 6, "every": 6, "batch": 1000, "rate": 2e-3,
+    "seconds": 0.0,
 }  # fmt: skip
 TINY: dict[str, Any] = {"units": 64, "words": 64, "epochs": 2, "batch": 1000}
-PIECES = 4000
-"""Few, since the pairs are few."""
-SMALL_PIECES = 3000
+PIECES, SMALL_PIECES = 8000, 3000
+RESULT = Path(__file__).parents[1] / "docs" / "results" / "dutch.json"
 TRIED: dict[str, type] = {
     "units": int, "words": int, "encoder": int, "layers": int, "dropout": float, "smoothing": float, "epochs": int,
     "every": int, "batch": int, "rate": float, "average": float,
@@ -150,17 +150,28 @@ def bleus(found: dict[str, Any]) -> dict[str, float]:
     return {name: each["bleu"] for name, each in found.items()}
 
 
+def write_rows(file: Path, rows: list[dict[str, Any]]) -> None:
+    """Write rows, and apart from them the trials, of which only the validation part was translated."""
+    facts: dict[str, Any] = {"text": "Tatoeba, English to Dutch", "measure": MEASURE}
+    facts["rows"] = [row for row in rows if "bleu_valid" not in row]
+    trials = [row for row in rows if "bleu_valid" in row]
+    write_result(file, facts | ({"trials": trials} if trials else {}))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("FOREWORD_DATA", "."), "tatoeba_nld_eng"))
     parser.add_argument("--out", type=Path, help="a folder: rows, models, checkpoints and the attention map")
     parser.add_argument("--rows", default=",".join(ROWS), help=f"some of {', '.join(ROWS)}, with commas between")
-    parser.add_argument("--seconds", type=float, default=150.0, help="of training, for each row")
+    parser.add_argument("--seconds", type=float, default=0.0, help="of training, for each row; 0: no limit")
     parser.add_argument("--pieces", type=int, default=PIECES, help=f"of the BPE ({PIECES})")
     for name, kind in TRIED.items():
         parser.add_argument(f"--{name}", type=kind, help=f"{name} of the network")
     parser.add_argument("--word-dropout", type=float, default=0.0, help="rate at which whole words are dropped")
     parser.add_argument("--valid-only", action="store_true", help="a trial: do not read the test part")
+    parser.add_argument(
+        "--take", type=Path, nargs="+", default=[], metavar="FILE", help="run nothing: store these rows"
+    )
     parser.add_argument("--members", type=Path, nargs="+", default=[], help="saved models of the row ensemble")
     parser.add_argument("--together", type=int, default=1, metavar="N", help="so many runs share the GPU: is recorded")
     parser.add_argument("--seed", type=int, default=0)
@@ -170,6 +181,9 @@ def main() -> None:
     given = parser.parse_args()
     if unknown := [row for row in given.rows.split(",") if row not in (*ROWS, "ensemble")]:
         parser.error(f"there is no row {unknown[0]!r}: expected {', '.join(ROWS)} or ensemble")
+    if given.take:
+        write_rows(RESULT, [json.loads(file.read_text("utf-8")) for file in given.take])
+        return
     if given.out is not None:
         given.out.mkdir(parents=True, exist_ok=True)
     rows = []
@@ -183,7 +197,7 @@ def main() -> None:
             write_result(file, rows[-1])
         tell(f"{row}: { ({name: rows[-1][name] for name in SHOWN if name in rows[-1]}) }")
     if given.out is not None:
-        write_result(given.out / "dutch.json", {"text": "Tatoeba, English to Dutch", "measure": MEASURE, "rows": rows})
+        write_rows(given.out / "dutch.json", rows)
 
 
 if __name__ == "__main__":

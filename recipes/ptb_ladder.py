@@ -137,6 +137,7 @@ LADDER: dict[str, Rung] = {
     "lstm-untied": Rung(
         "LSTM, 2 × 650, as above but not tied",
         lambda: RecurrentLM("lstm", 650, 650, tied=False, dropout=replace(units(0.5), fresh=True), training=HIGH),
+        published=82.7,
     ),
     "lstm-variational": Rung(
         "LSTM, 2 × 640, tied, variational dropout",
@@ -152,7 +153,7 @@ LADDER: dict[str, Rung] = {
     "awd-lstm": Rung("AWD-LSTM, 512-1024-1024-512", lambda: AWDLSTM(training=AWD), published=57.3),
 }
 
-MIXTURES = {"5-gram+lstm": ("5-gram", "lstm-medium"), "5-gram+awd-lstm": ("5-gram", "awd-lstm")}
+MIXTURES = {"5-gram+lstm": ("5-gram", "lstm-untied"), "5-gram+awd-lstm": ("5-gram", "awd-lstm")}
 """Rows that are made of others: p = λ p₁ + (1 − λ) p₂, λ chosen on valid."""
 
 

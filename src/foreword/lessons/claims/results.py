@@ -49,8 +49,10 @@ def _program() -> str:
 
 
 def _repeatable(arguments: Sequence[str]) -> list[str]:
+    """Leave out options that are a matter of one machine; of an absolute path only the last two parts are kept."""
     dropped = {at + more for at, name in enumerate(arguments) if name in LOCAL for more in (0, 1)}
-    return [each for at, each in enumerate(arguments) if at not in dropped]
+    kept = [each for at, each in enumerate(arguments) if at not in dropped]
+    return ["/".join(Path(each).parts[-2:]) if Path(each).is_absolute() else each for each in kept]
 
 
 def _machine() -> str:
