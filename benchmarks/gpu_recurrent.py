@@ -306,6 +306,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="where the section goes, as JSON")
     parser.add_argument("--only", nargs="+", choices=MEASURED, default=[*MEASURED], help="rows to measure")
+    parser.add_argument("--commit", help="of the code, where this is no checkout")
     given = parser.parse_args()
     began, found, failed = time.perf_counter(), list[Row](), 0
     card = f"one {torch.cuda.get_device_name()}, torch {torch.__version__}"
@@ -320,6 +321,7 @@ def main() -> int:
             continue
         print(found[-1], flush=True)
         section = section_of(TITLE, HOW, found, began) | {"machine": card}
+        section |= {"commit": given.commit} if given.commit else {}
         given.out.write_text(json.dumps({"gpu_recurrent": section}, indent=1, ensure_ascii=False) + "\n", "utf-8")
     return 1 if failed else 0
 

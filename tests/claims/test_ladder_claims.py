@@ -34,11 +34,11 @@ def ladder() -> dict[str, dict[str, Any]]:
     return {row["row"]: row for row in kept("ptb_ladder")["rows"]}
 
 
-@pytest.mark.parametrize("name", ["ptb_ladder", "awd_lstm"])
+@pytest.mark.parametrize("name", ["ptb_ladder", "awd_lstm", "dutch", "mogrifier"])
 def test_where_a_result_comes_from_is_kept_with_it(name: str) -> None:
     """M02, P07: a row has the command, commit, seed, machine and seconds of its run, or says that it is older."""
     table = kept(name)
-    assert {"date", "measure"} <= table.keys()
+    assert "measure" in table
     assert missing_provenance(table) == []
     for row in table["rows"]:
         assert "legacy" in row or (DOCS.parent / row["command"].split()[1]).exists()
@@ -56,28 +56,30 @@ def test_m02_rows_that_were_not_run_are_named() -> None:
 def test_m02_from_over_140_to_below_60() -> None:
     """M02: the order of the ladder on the Penn Treebank, and its two ends."""
     rows = ladder()
-    climbed = [rows[name]["test"] for name in ("3-gram", "5-gram", "bengio", "rnn", "lstm-small", "lstm-medium")]
-    climbed += [rows["5-gram+lstm"]["test"], rows["awd-lstm"]["test"]]
+    climbed = [rows[name]["test"] for name in ("3-gram", "5-gram", "bengio", "rnn", "lstm-small", "gru", "lstm-untied")]
+    climbed += [rows[name]["test"] for name in ("lstm-tied", "lstm-variational", "awd-lstm")]
     assert climbed == sorted(climbed, reverse=True)
     assert climbed[0] > 140
     assert climbed[-1] < 60
 
 
 def test_m02_tied_lstms_with_and_without_variational_dropout() -> None:
-    """M02: of two tied LSTMs with as many epochs the one whose masks stay the same over time is the better, on valid
-    too; both are within 2 % of 73.4. The untied LSTM had another schedule, so nothing is said of what tying gains.
+    """M02, P05: of LSTMs with one schedule the tied one is better than the untied, and the one whose masks stay the
+    same over time is better still, on valid too; the tied ones are below 73.4, the published number.
     """
-    fresh, variational = (ladder()[name] for name in ("lstm-tied", "lstm-variational"))
-    assert fresh["epochs"] == variational["epochs"]
+    untied, fresh, variational = (ladder()[name] for name in ("lstm-untied", "lstm-tied", "lstm-variational"))
+    assert untied["epochs"] == fresh["epochs"] == variational["epochs"]
+    assert fresh["test"] < 0.95 * untied["test"]
+    assert fresh["valid"] < 0.95 * untied["valid"]
     assert variational["test"] < 0.97 * fresh["test"]
     assert variational["valid"] < 0.97 * fresh["valid"]
-    assert fresh["test"] <= 1.02 * 73.4
+    assert fresh["test"] <= 73.4
 
 
 def test_m02_a_mixture_is_better_than_its_parts() -> None:
     rows = ladder()
-    parts = min(rows["5-gram"]["test"], rows["lstm-medium"]["test"])
-    assert rows["5-gram+lstm"]["test"] < parts
+    for mixture, network in (("5-gram+lstm", "lstm-untied"), ("5-gram+awd-lstm", "awd-lstm")):
+        assert rows[mixture]["test"] < min(rows["5-gram"]["test"], rows[network]["test"])
 
 
 def test_m02_valid_and_test_tell_the_same_order() -> None:
@@ -91,12 +93,14 @@ def test_m02_valid_and_test_tell_the_same_order() -> None:
 def test_m02_p07_ours_beside_what_was_published() -> None:
     """M02, P07: no row is worse than the published one by more than a hundredth."""
     for row in [*kept("ptb_ladder")["rows"], *kept("awd_lstm")["rows"]]:
-        if row["published"] is not None:
+        if row.get("published") is not None:
             assert row["test"] <= 1.01 * row["published"], row
 
 
 def test_p07_the_awd_lstm_on_both_texts() -> None:
-    """P07: at most 57.3 and 65.8, the published numbers, and in minutes."""
+    """P07: at most 57.3 and 65.8, the published numbers, and in minutes; the first by today's recipe too."""
+    assert "legacy" not in ladder()["awd-lstm"]
+    assert ladder()["awd-lstm"]["test"] <= 57.3
     for row in kept("awd_lstm")["rows"]:
         assert row["test"] <= row["published"]
         assert row["seconds"] < 20 * 60
@@ -107,7 +111,8 @@ def test_m02_the_page_shows_what_is_kept() -> None:
         shown = cells("neural.md", row["title"], "## The Penn Treebank ladder")
         assert f"{row['valid']:.1f}" in shown
         assert f"{row['test']:.1f}" in shown
-        assert row["published"] is None or any(cell.startswith(str(row["published"])) for cell in shown)
+        assert row.get("published") is None or any(cell.startswith(str(row["published"])) for cell in shown)
+        assert f"{row.get('epochs', 0):.0f}" in (*shown, "0")
 
 
 def test_p07_the_mogrifiers_rows_are_on_the_page() -> None:
@@ -134,13 +139,16 @@ def test_p07_the_mogrifier_on_wikitext_2() -> None:
 
 
 def test_p07_each_ingredient_of_the_mogrifier_helps_on_the_validation_text() -> None:
-    """P07: without any one of six ingredients valid is worse; every row is on the page."""
+    """P07: without any one of eight ingredients valid is worse, without resets and low rank it is better; every row is
+    on the page.
+    """
     rows = {row["without"]: row for row in kept("mogrifier")["rows"] if "without" in row}
     whole = rows.pop("nothing")
     assert cells("awd_lstm.md", "nothing |")[2] == f"{whole['valid']:.2f}"
-    assert set(rows) == {"rounds", "state", "l2", "fresh", "summed", "capped"}
+    helpful = {"rounds", "state", "l2", "averages", "fresh", "summed", "capped", "beta1"}
+    assert set(rows) == helpful | {"reset", "low rank"}
     for name, row in rows.items():
-        assert row["valid"] > whole["valid"]
+        assert (row["valid"] > whole["valid"]) == (name in helpful)
         assert row["epochs"] == whole["epochs"]
         assert cells("awd_lstm.md", f"`{name}`")[2:4] == [f"{row['valid']:.2f}", f"{row['valid_at_1']:.2f}"]
 
@@ -159,23 +167,34 @@ def test_p07_adapted_models_are_named_as_such() -> None:
 
 
 def test_q02_english_to_dutch() -> None:
-    """Q02, G09: attention translates better than an encoder's last state, that better than one network, which has less
-    than half the weights. The page agrees, and says that the example is ours.
+    """Q02, G09: with attention above 45, and better than without and than one network, whose intervals overlap; the one
+    network has less than half the weights. An ensemble is better still. The page agrees, and says that the example is
+    ours.
     """
     table = kept("dutch")
     assert missing_provenance(table) == []
-    rows = {row["row"]: row for row in table["rows"]}
-    assert rows["attention"]["bleu_interval"][0] > rows["no-attention"]["bleu_interval"][1]
-    assert rows["no-attention"]["bleu_interval"][0] > rows["one-network"]["bleu_interval"][1]
-    assert rows["one-network"]["bleu_interval"][0] > 30
-    assert 2 * rows["one-network"]["parameters"] < rows["no-attention"]["parameters"]
+    titles = ["attention, seed 0", "attention, seed 1", "attention, three layers"]
+    titles += ["ensemble of these three", "no attention", "one network"]
+    rows = dict(zip(titles, table["rows"], strict=True))
+    assert [row["row"] for row in table["rows"][3:]] == ["ensemble", "no-attention", "one-network"]
+    attention, without, alone = rows["attention, seed 0"], rows["no attention"], rows["one network"]
+    assert attention["bleu_interval"][0] > 45
+    assert attention["bleu_interval"][0] > max(without["bleu_interval"][1], alone["bleu_interval"][1])
+    assert without["bleu"] > alone["bleu"] > without["bleu_interval"][0]
+    assert 2 * alone["parameters"] < without["parameters"]
+    members = table["rows"][:3]
+    assert [row["settings"]["seed"] for row in members] == [0, 1, 0]
+    assert [row["settings"]["layers"] for row in members] == [2, 2, 3]
+    assert rows["ensemble of these three"]["bleu"] > max(row["bleu"] for row in members) + 2
     page = (DOCS / "translate.md").read_text(encoding="utf-8")
     assert "gives no Dutch sentence" in " ".join(page.split())
-    for name, row in rows.items():
+    for title, row in rows.items():
         assert row["example"]["said"] == "Ik heb het boek gelezen."
-        shown = cells("translate.md", f"{name.replace('-', ' ')} |")
+        shown = cells("translate.md", f"{title} |")
         assert shown[3] == f"{row['test']['greedy']:.1f}"
         assert shown[4].startswith(f"{row['bleu']:.1f}")
+    for trial in table["trials"]:
+        assert f"{trial['bleu_valid']:.1f}" in page
 
 
 def test_p07_the_page_shows_what_is_kept() -> None:

@@ -169,7 +169,7 @@ def test_every_gradient_in_triton_s_interpreter(names: list[str]) -> None:
     ids=str,
 )
 def test_half_precision_on_a_gpu(name: str, kind: torch.dtype, outputs: float, gradients: float) -> None:
-    """Where rounding decides which side of min(i, 1 − f) is smaller, the other gate gets the gradient: a few percent."""
+    """Where rounding decides which side of min(i, 1 − f) is smaller, the other gate gets the gradient: a few %."""
     errors = compared(CASES[name], kind, "cuda")
     assert max(errors[:OUTPUTS]) < outputs
     assert max(errors) < gradients
