@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from foreword.neural.bengio import BengioLM
     from foreword.neural.dynamic import DynamicEvaluation
     from foreword.neural.mogrifier import Mogrifier
+    from foreword.neural.monte_carlo import MonteCarloDropout
     from foreword.neural.recurrent import RecurrentLM
     from foreword.neural.streaming import Streaming
     from foreword.neural.transformer import TransformerLM
@@ -87,6 +88,7 @@ _HOME = {
     "GloVe": "foreword.vectors.glove",
     "Measures": "foreword.measures.perplexity",
     "Mogrifier": "foreword.neural.mogrifier",
+    "MonteCarloDropout": "foreword.neural.monte_carlo",
     "FeatureTagger": "foreword.tag.features",
     "ForewordError": "foreword.errors",
     "HMM": "foreword.hmm.model",
@@ -164,6 +166,7 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "LogisticRegression",
     "Measures",
     "Mogrifier",
+    "MonteCarloDropout",
     "NBLogistic",
     "NaiveBayes",
     "NeuralCache",
