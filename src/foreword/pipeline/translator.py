@@ -26,7 +26,6 @@ from foreword.text.unicode import Errors
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import UNKNOWN
 from foreword.tokens.words import WordTokenizer
-from foreword.translate.ensemble import Ensemble
 from foreword.translate.pairs import Pairs
 from foreword.translate.seq2seq import Seq2Seq
 
@@ -139,12 +138,12 @@ class TextTranslator(ShownInNotebook):
     ) -> list[str]:
         """Return the best translation found of each text; ``Seq2Seq.search`` has the settings.
 
-        others: translators with the same tokenizers that write along, as an ``Ensemble``.
+        others: translators with the same tokenizers that write along, as an ensemble.
         """
         check_not_string(texts, "a list of texts, one sentence each")
         sources = Corpus.from_texts(texts, self.source)
-        model = Ensemble([self.model, *(each.model for each in others)]) if others else self.model
-        found = model.translate(sources, width=width, meter=meter, **settings)
+        models = [each.model for each in others]
+        found = self.model.translate(sources, width=width, others=models, meter=meter, **settings)
         return self._spelled(texts, sources, found)
 
     def _spelled(self, texts: Texts, sources: Corpus, found: Sequence[Ids]) -> list[str]:

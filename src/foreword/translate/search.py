@@ -4,6 +4,10 @@
 takes as it takes any model. ``search`` gives the same texts. All texts of all sources are continued by one step of the
 network; only the few likeliest continuations come to the host, which keeps the books.
 
+Several translators may write together, as an ensemble of M models: p(d_t | d_<t, e) = 1/M Σ_m p_m(d_t | d_<t, e).
+Models that differ in their seed or size make different mistakes, and the mean of their probabilities makes fewer
+(I. Sutskever, O. Vinyals and Q. Le, "Sequence to sequence learning with neural networks", 2014, section 3.6).
+
 Shapes: B sources, S ids of the longest, W texts being written for each, V target words, n rows of a state.
 """
 

@@ -267,15 +267,18 @@ class Seq2Seq(NeuralModel[Pairs]):
         with exact():
             return Conditioned(self._network, self.weights_, self._memory(documents_of(sources)), self.vocab)
 
-    def translate(self, sources: Corpus, *, width: int = 5, **settings: Any) -> list[Ids]:
+    def translate(
+        self, sources: Corpus, *, width: int = 5, others: Sequence[Seq2Seq] = (), **settings: Any
+    ) -> list[Ids]:  # fmt: skip
         """Return the best target found for each source, without its end; ``search`` has the settings.
 
         A width of 1 is greedy, for which LSTMs on a CPU have a faster implementation.
         """
         on_cpu = bool(self._known_vocabs()) and self.flat_weights().device.type == "cpu"
-        if width == 1 and self.cell == "lstm" and on_cpu and not self.one_network:
+        if width == 1 and self.cell == "lstm" and on_cpu and not self.one_network and not others:
             return self._greedy(sources, **settings)
-        return [np.array(texts[0].ids, np.int64) for texts in self.search(sources, width=width, **settings)]
+        found = self.search(sources, width=width, others=others, **settings)
+        return [np.array(texts[0].ids, np.int64) for texts in found]
 
     def _greedy(
         self, sources: Corpus, *, max_tokens: int = 100, meter: Meter | None = None, **settings: Any
@@ -306,24 +309,26 @@ class Seq2Seq(NeuralModel[Pairs]):
         normalisation: Normalisation = "power",
         coverage: float = 0.0,
         n_best: int = 1,
+        others: Sequence[Seq2Seq] = (),
         meter: Meter | None = None,
     ) -> list[list[Hypothesis]]:
-        """Search as ``decode.beam_search`` does, for every source; those of similar length together."""
+        """Search as ``decode.beam_search`` does, for every source; those of similar length together.
+
+        others: fitted translators with the same vocabularies that write along: an ensemble, see ``search.py``.
+        """
         self._check_vocabs(sources)
+        if any(each._known_vocabs() != self._known_vocabs() for each in others):
+            raise InputError("the models of an ensemble have different vocabularies: train them with one tokenizer")
         goal = Goal(width, n_best, max_tokens, length_penalty, self.vocab.end, normalisation, coverage)
+        models, at_once = (self, *others), SEARCHED_AT_ONCE[self.flat_weights().device.type]
         with exact():
             return search(
-                lambda group: [self.decoder(group)], documents_of(sources), goal, self.searched_at_once, meter
+                lambda group: [each._decoder(group) for each in models], documents_of(sources), goal, at_once, meter
             )
 
-    @property
-    def searched_at_once(self) -> int:
-        """The number of sources whose translations are searched for together."""
-        return SEARCHED_AT_ONCE[self.flat_weights().device.type]
-
-    def decoder(self, documents: Sequence[Longs]) -> Decoder:
+    def _decoder(self, documents: Sequence[Longs]) -> Decoder:
         """Read sources, each ending in ``</s>``; return what writes their translations."""
-        return Decoder(self.network_, self.weights_, self._memory(documents))
+        return Decoder(self._network, self.weights_, self._memory(documents))
 
     def _memory(self, documents: Sequence[Longs]) -> EncoderMemory:
         source, lengths = padded_ids(documents, fill=self.source_vocab.end)

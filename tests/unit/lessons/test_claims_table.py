@@ -129,13 +129,11 @@ def test_every_stored_result_says_how_it_was_made(file: Path) -> None:
 
 
 WITHOUT_CODE = {
-    "dutch.json": 3,
     "elmo.json": 3,
     "faults.json": 9,
     "infinigram.json": 1,
     "mogrifier.json": 8,
     "multi30k.json": 1,
-    "ptb_ladder.json": 6,
     "spoken_digits.json": 8,
     "versions.json": 78,
     "wiki_vectors.json": 4,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
+from foreword.arrays import Ids, Logs
 from foreword.decode import beam_search, generate, gnmt_score
+from foreword.errors import InputError, NotFittedError, SettingError
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.translate.pairs import Pairs
@@ -136,3 +139,75 @@ def test_q05_the_quick_greedy_road_says_the_same(kind: str) -> None:
         found = model.search(sources, width=1, max_tokens=max_tokens)
         said = model.translate(sources, width=1, max_tokens=max_tokens)
         assert [ids.tolist() for ids in said] == [list(texts[0].ids) for texts in found]
+
+
+# Ensembles
+
+
+@pytest.fixture(scope="module")
+def models() -> list[Seq2Seq]:
+    torch.set_num_threads(1)
+    others: list[dict[str, Any]] = [{}, {"seed": 1}, {"seed": 2, "attention": "additive", "feed": True, "cell": "gru"}]
+    return [Seq2Seq(**{**SETTINGS, **each}).fit(pairs_of(60)) for each in others]
+
+
+class StateOfAll(tuple[Any, ...]):
+    """One state of every model; an index selects rows of all."""
+
+    def __len__(self) -> int:
+        return len(self[0])
+
+    def __getitem__(self, rows: Any) -> Any:
+        if isinstance(rows, int):
+            return tuple.__getitem__(self, rows)
+        return StateOfAll(each[rows] for each in self)
+
+
+class MeanOfAll:
+    """The plain version: ``NextToken`` by the mean of several models' probabilities."""
+
+    def __init__(self, models: Sequence[Seq2Seq], sources: Corpus) -> None:
+        self.vocab = models[0].vocab
+        self.all = [each.condition(sources) for each in models]
+
+    def start(self, n: int = 1) -> StateOfAll:
+        return StateOfAll(each.start(n) for each in self.all)
+
+    def next_logprobs(self, state: StateOfAll) -> Logs:
+        logs = [each.next_logprobs(part) for each, part in zip(self.all, tuple(state), strict=True)]
+        found: Logs = np.log(np.mean(np.exp(logs), axis=0))
+        return found
+
+    def advance(self, state: StateOfAll, ids: Ids) -> StateOfAll:
+        return StateOfAll(each.advance(part, ids) for each, part in zip(self.all, tuple(state), strict=True))
+
+
+def test_an_ensemble_searches_by_the_mean_of_the_probabilities(models: list[Seq2Seq]) -> None:
+    sources = pairs_of(20, seed=1).sources
+    found = models[0].search(sources, width=4, n_best=3, others=models[1:])
+    for place, texts in enumerate(found):
+        plain = beam_search(MeanOfAll(models, sources[place : place + 1]), width=4, n_best=3)[0]
+        assert [each.ids for each in texts] == [each.ids for each in plain]
+        assert_allclose([each.score for each in texts], [each.score for each in plain], atol=1e-5)
+
+
+def test_a_model_with_itself_is_that_model(models: list[Seq2Seq]) -> None:
+    sources = pairs_of(20, seed=2).sources
+    settings: dict[str, Any] = {"width": 3, "normalisation": "gnmt", "coverage": 0.2}
+    alone, twice = (models[0].search(sources, **settings, others=others) for others in ([], models[:1]))
+    assert [[each.ids for each in texts] for texts in twice] == [[each.ids for each in texts] for texts in alone]
+    for width in (1, 3):
+        said = [models[0].translate(sources, width=width, others=others) for others in ([], models[:1])]
+        assert [each.tolist() for each in said[0]] == [each.tolist() for each in said[1]]
+
+
+def test_members_that_do_not_fit_are_refused(models: list[Seq2Seq]) -> None:
+    other = Vocab(["<unk>", "</s>", "x", "y"])
+    stranger = Seq2Seq(**SETTINGS).fit(Pairs(Corpus.from_ids([[2, 3]], other), Corpus.from_ids([[3]], other)))
+    with pytest.raises(InputError, match="different vocabularies"):
+        models[0].search(pairs_of(2).sources, others=[stranger])
+    with pytest.raises(NotFittedError):
+        models[0].search(pairs_of(2).sources, others=[Seq2Seq(**SETTINGS)])
+    blind = Seq2Seq(**SETTINGS, attention="none").fit(pairs_of(20))
+    with pytest.raises(SettingError, match="coverage"):
+        models[0].search(pairs_of(2).sources, others=[blind], coverage=0.2)
