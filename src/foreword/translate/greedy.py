@@ -26,6 +26,7 @@ from foreword.nn.network import Weights
 from foreword.nn.softmax import Likeliest
 from foreword.nn.weights import PARTS
 from foreword.translate.network import TranslationNetwork
+from foreword.translate.search import longest_first
 
 AT_ONCE, FEWEST = 64, 16
 """Sentences of a batch, and how many must have ended before others replace them."""
@@ -77,11 +78,12 @@ class Greedy:
         max_tokens: int,
         report: Callable[[int], None] | None = None,
     ) -> list[list[int]]:
-        """Return the words of each translation, without the end. sources: the longest first, each with its end. report:
-        called now and then with the number of sources begun.
+        """Return the words of each translation, without the end.
+
+        sources: each with its end. report: called now and then with the number of sources begun.
         """
         said: list[list[int]] = [[] for _ in sources]
-        waiting = deque(range(len(sources)))
+        waiting = deque(longest_first(sources))
         batch = _Batch(self, said, end, max_tokens)
         while max_tokens and (waiting or len(batch)):
             if waiting and len(batch) <= AT_ONCE - FEWEST:

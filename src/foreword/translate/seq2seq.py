@@ -56,7 +56,7 @@ from foreword.translate.pairs import (
     vocab_from_arrays,
     vocab_to_arrays,
 )
-from foreword.translate.search import Conditioned, Decoder, longest_first, search
+from foreword.translate.search import Conditioned, Decoder, search
 from foreword.translate.training import SCHEDULES, TranslationObjective, TranslationTask
 
 SEARCHED_AT_ONCE = {"cpu": 64, "cuda": 512}
@@ -289,15 +289,10 @@ class Seq2Seq(NeuralModel[Pairs]):
             raise SettingError("a coverage penalty needs attention, and this model has none")
         self._check_vocabs(sources)
         documents = documents_of(sources)
-        order = longest_first(documents)
-        found: list[Ids] = [np.empty(0, np.int64)] * len(documents)
-        report = None if meter is None else lambda begun: meter("translating", begun, len(order))
+        report = None if meter is None else lambda begun: meter("translating", begun, len(documents))
         with exact():
-            greedy = Greedy(self._network, self.weights_)
-            words = greedy.translate([documents[place] for place in order], self.vocab.end, max_tokens, report)
-        for place, ids in zip(order, words, strict=True):
-            found[place] = np.array(ids, np.int64)
-        return found
+            words = Greedy(self._network, self.weights_).translate(documents, self.vocab.end, max_tokens, report)
+        return [np.array(ids, np.int64) for ids in words]
 
     def search(
         self,

@@ -42,6 +42,7 @@ def run(data: Path, *options: str) -> dict[str, Any]:
     return row
 
 
+@pytest.mark.long
 def test_a_trial_records_what_it_changed_and_reads_no_test_text(data: Path) -> None:
     """Not by Monte Carlo either."""
     (data / "test.txt").write_text("")  # nothing to read
@@ -54,6 +55,7 @@ def test_a_trial_records_what_it_changed_and_reads_no_test_text(data: Path) -> N
     assert "--dropout-scale 0.5" in row["command"]
 
 
+@pytest.mark.long
 def test_the_rounds_have_no_bias_and_the_cuts_no_jitter(data: Path) -> None:
     usual, biasless, same = (run(data, "--without", each) for each in ("nothing", "bias", "jitter"))
     assert usual["parameters"] - biasless["parameters"] == 2 * 5 * 8  # layers, rounds, units

@@ -98,6 +98,7 @@ for name in sys.argv[1:]:
 
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed: torch brings it where there is a GPU")
+@pytest.mark.long
 def test_the_engine_s_path_in_triton_s_interpreter() -> None:
     """In a process of its own: Triton reads the setting when it is imported."""
     path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
