@@ -110,7 +110,7 @@ class Decoder:
     """One network that writes all texts of a search: its memory of the sources, and its state after each text.
 
     memory: of the sources that are still searched for. state: (B · W, …). covered: (B, W, S), how much each source word
-    was attended to.
+    was attended to; (B, W, 0) where nobody asks for it.
     """
 
     def __init__(self, network: TranslationNetwork, weights: Weights, memory: EncoderMemory) -> None:
@@ -118,17 +118,17 @@ class Decoder:
         self.state: State = memory.state
         self.covered = memory.values.new_zeros(0, 0, 0)
 
-    def begin(self, width: int) -> None:
-        """Repeat the start state for ``width`` texts of each source."""
+    def begin(self, width: int, *, covering: bool) -> None:
+        """Repeat the start state for ``width`` texts of each source. covering: whether to record coverage."""
         sources, words = self.memory.mask.shape
         self.state = tuple(part.repeat_interleave(width, 0) for part in self.memory.state)
-        self.covered = self.memory.values.new_zeros(sources, width, words)
+        self.covered = self.memory.values.new_zeros(sources, width, words if covering else 0)
 
     def next_logprobs(self, words: Tensor) -> Tensor:
         """Read one word of each text, (B · W,); return log-probabilities of the next, (B · W, V)."""
         read = self.network.step(self.weights, self.memory, words, self.state)
         self.state = read.state
-        if read.weights is not None:
+        if read.weights is not None and self.covered.shape[2]:
             self.covered = self.covered + read.weights.view(self.covered.shape)
         scores = linear(read.readout[0], self.network.table(self.weights), self.weights["bias"])
         return log_softmax(scores.float(), 1)
@@ -197,7 +197,7 @@ class _Search:
         self.done = np.zeros(sources, bool)
         self.words = torch.full((sources * width,), goal.end, device=self.device)
         for decoder in decoders:
-            decoder.begin(width)
+            decoder.begin(width, covering=bool(goal.coverage))
 
     def run(self) -> list[list[Hypothesis]]:
         """Search until every source has its translations."""
