@@ -200,24 +200,28 @@ class GatedLauncher:
         self.a = from_x.new_empty(self.layers, *from_x.shape, dtype=torch.float32)
         self.a[0].copy_(from_x)
         self.a[1:] = bias[:, None, None]
-        low = from_x.dtype
-        self.states = [self._room(torch.float32 if at else low) for at in range(len(states))]
+        self.low = from_x.dtype
+        self.states = [self._room(torch.float32 if at else self.low) for at in range(len(states))]
         for room, first in zip(self.states, states, strict=True):
             room[:, 0].copy_(first)
-        self.gated = self._room(low) if cell == "gru-before" else self.states[0]
+        self.gated = self._room(self.low) if cell == "gru-before" else self.states[0]
         self.products = torch.zeros_like(self.a) if cell in SEPARATE else self.a
         if cell == "gru":
             self.products[..., 2 * self.width :] = cast(Tensor, self.extra)[:, None]
-        passed = self.states[0] if between is None else self._room(low)[1:]
-        self.inputs = self.states[0][:-1, 1:] if between is None else passed[:, :-1]
-        self.passed, self.between = passed, self.states[0] if between is None else between.contiguous()
-        self.masks = {"mask_steps": 1, "MASKS": 0}
-        if between is not None:
-            self.masks = {"mask_steps": between.shape[1], "MASKS": self.layers - 1}
+        self._pass_through(between)
         self.programs, self.options = self._sizes()
 
+    def _pass_through(self, between: Tensor | None) -> None:
+        """Set what upper layers read: the states themselves, or ``passed``, to which masked ones are written."""
+        self.passed = self.between = self.states[0]
+        self.inputs, self.masks = self.states[0][:-1, 1:], {"mask_steps": 1, "MASKS": 0}
+        if between is not None:
+            self.passed, self.between = self._room(self.low, self.layers - 1), between.contiguous()
+            self.inputs = self.passed[:, :-1]
+            self.masks = {"mask_steps": between.shape[1], "MASKS": self.layers - 1}
+
     def _sizes(self) -> tuple[int, dict[str, Any]]:
-        """Return the programs of a pointwise launch in one layer, and its constants: one program per text has means."""
+        """Return the programs of a pointwise launch in one layer, and its constants; rows with means are one each."""
         shared = {"B": self.texts, "H": self.width, **_dependent(self.a)}
         if self.cell == "ln-lstm":
             wide = 1 << (self.width - 1).bit_length()
@@ -226,9 +230,9 @@ class GatedLauncher:
         block = min(POINTWISE, numbers & -numbers)
         return numbers // block, {**shared, "BLOCK": block, "num_warps": WARPS}
 
-    def _room(self, kind: torch.dtype) -> Tensor:
-        """Return space for a state."""
-        return self._empty((self.layers, self.steps + 1, self.texts, self.width), kind)
+    def _room(self, kind: torch.dtype, layers: int | None = None) -> Tensor:
+        """Return space for a state of every layer, or of ``layers`` of them."""
+        return self._empty((layers or self.layers, self.steps + 1, self.texts, self.width), kind)
 
     def _empty(self, shape: Sequence[int], kind: torch.dtype) -> Tensor:
         """Return space; zeros where a kernel leaves padded units alone that a product reads."""
@@ -237,7 +241,7 @@ class GatedLauncher:
 
     @property
     def saved(self) -> list[Tensor]:
-        """What the pointwise kernels of both directions read first."""
+        """Return the first arguments of the pointwise kernels, of both directions."""
         separate = [self.products] if self.cell in SEPARATE else []
         extra = [] if self.extra is None or self.cell == "gru" else [self.extra]
         return [self.a, *separate, *self.states, *extra]
@@ -262,7 +266,7 @@ class GatedLauncher:
             self._launch(FORWARD[self.cell], wave, AHEAD, ends, **self.masks)
 
     def _gates(self) -> tuple[slice, slice]:
-        """Return the rows of r and z, and those of the candidate, of which products of a GRU are apart."""
+        """Return the rows of r and z, and those of the candidate, whose product with r·h comes after them."""
         return slice(2 * self.width), slice(2 * self.width, 3 * self.width)
 
     def _products(self, wave: int, source: Tensor, rows: slice) -> None:
@@ -304,7 +308,7 @@ class GatedLauncher:
 
     def _gradients(self, d_states: list[Tensor]) -> _Gradients:
         """Return space for the gradients."""
-        low, normal = self.states[0].dtype, self.cell == "ln-lstm"
+        low, normal = self.low, self.cell == "ln-lstm"
         d_a = self._empty(self.a.shape, low)
         d_product = self._empty(self.a.shape, low) if self.cell in SEPARATE else d_a
         d_gates = self._empty(self.a.shape, torch.float32) if normal else d_a
@@ -366,7 +370,7 @@ class _GatedStack(torch.autograd.Function):
         """Return the gradients of the inputs, the weights and the first states."""
         d_out, *d_last = grads
         launcher = cast(GatedLauncher, ctx.launcher)
-        low, carried = launcher.states[0].dtype, d_last[:3]  # what follows h, c and n of an sLSTM, m, has no gradient
+        low, carried = launcher.low, d_last[:3]  # what follows h, c and n of an sLSTM, m, has no gradient
         d_states = [part.float().contiguous().clone() for part in carried]
         made = launcher.backward(d_out.to(low).contiguous(), d_states)
         found = zip(launcher.weight_gradients(made), ctx.kinds, strict=True)
