@@ -22,9 +22,9 @@ from torch import Tensor
 
 from benchmarks.report import Row, section_of
 from foreword.neural.mogrifier import RECIPE, Mogrifier
-from foreword.nn import mogrifier_gpu
-from foreword.nn.gated import run_gated
-from foreword.nn.gated_gpu import LayerLauncher, by_kernels
+from foreword.nn import gated_gpu, mogrifier_gpu
+from foreword.nn.gated import GATED, run_gated
+from foreword.nn.gated_gpu import add_products, gated_stack
 from foreword.nn.layers import gru, mogrifier_lstm
 from foreword.nn.mogrifier_gpu import Buffers, Stack, StackLauncher, run_stack
 from foreword.tokens.corpus import Corpus
@@ -34,10 +34,10 @@ TITLE = "Recurrent kernels on a GPU"
 HOW = (
     "Microseconds per layer and step, forward and backward, from replays of CUDA graphs, median of five. Mogrifier: "
     "two layers of 896 units, 64 texts, 70 steps, capped gate, state dropout, fp16, without the gradients of weights. "
-    "LSTM in bfloat16 with them, one layer and two of 1,024 units. Epoch: 207 updates of the recipe's Penn Treebank "
-    "model, everything included. The eager loop is PyTorch's autograd with the gradients of weights, "
-    "launched operation by operation, so its time is no ratio to ours. Four rows measure one idea of the kernels each: "
-    "ours has it, and the other does not."
+    "LSTM in bfloat16 with them, one layer and two of 1,024 units; GRU and coupled gates likewise in fp16. Epoch: 207 "
+    "updates of the recipe's Penn Treebank model, everything included. The eager loop is PyTorch's autograd with the "
+    "gradients of weights, launched operation by operation, so its time is no ratio to ours. Seven rows measure one "
+    "idea of the kernels each: ours has it, and the other does not."
 )
 LAYERS, STEPS, TEXTS, UNITS = 2, 70, 64, 896
 REPLAYS, RUNS = 5, 5
@@ -174,12 +174,39 @@ def gated_gru(cell: str) -> tuple[float, float]:
 
     x, h = normal(STEPS, TEXTS, units, size=0.5), normal(TEXTS, units, size=0.5)
     weights = [normal(3 * units, units), normal(3 * units, units), normal(3 * units), normal(3 * units)]
-    ours = timed(gradients_of(lambda: by_kernels(cell, x, (h,), weights)[0], [x, *weights]))
+    ours = timed(gradients_of(lambda: gated_stack(cell, x, (h,), [weights])[0], [x, *weights]))
     if cell == "gru":
         theirs = timed(gradients_of(lambda: gru(x, h, weights)[0], [x, *weights]))
     else:
         theirs = eagerly(gradients_of(lambda: run_gated(cell, x, (h,), weights)[0], [x, *weights]))
     return ours * 1e6 / STEPS, theirs * 1e6 / STEPS
+
+
+def gated_layers(cell: str, together: bool) -> float:
+    """Return microseconds per layer and step of two layers of 1,024 units in float16, with all gradients.
+
+    together: as one wavefront, else one layer after the other.
+    """
+    units, kind, facts = 1024, torch.float16, GATED[cell]
+
+    def normal(*shape: int, size: float = units**-0.5) -> Tensor:
+        return (torch.randn(*shape, device="cuda") * size).to(kind).requires_grad_()
+
+    wide = facts.gates * units
+    layers = [[normal(wide, units), normal(wide, units), normal(wide), normal(wide)] for _ in range(LAYERS)]
+    zeros = torch.zeros(TEXTS, units, device="cuda", dtype=kind)
+    x, states = normal(STEPS, TEXTS, units, size=0.5), (zeros,) * facts.states
+
+    def run() -> Tensor:
+        if together:
+            return gated_stack(cell, x, states * LAYERS, layers)[0]
+        found = x
+        for weights in layers:
+            found = gated_stack(cell, found, states, [weights])[0]
+        return found
+
+    leaves = [x, *(part for weights in layers for part in weights)]
+    return timed(gradients_of(run, leaves)) * 1e6 / STEPS / LAYERS
 
 
 def epoch_seconds() -> float:
@@ -249,6 +276,20 @@ def layer_after_layer() -> Row:
     return ratio_row(job, sum(recurrence(5)), sum(recurrence(5, layers=1)), "layer after layer")
 
 
+def gated_layer_after_layer(cell: str, name: str) -> Row:
+    """Measure two layers of a gated cell as one wavefront, as it is, against one layer after the other."""
+    job = f"both layers in one launch, {name}, 2 × 1,024 units"
+    return ratio_row(job, gated_layers(cell, True), gated_layers(cell, False), "layer after layer")
+
+
+def gated_without_dependent_launch() -> Row:
+    """Measure programmatic dependent launch of a gated cell: on, as it is, and off."""
+    with patch.object(gated_gpu, "launches_dependents", lambda *_: False):
+        off = gated_layers("gru-before", True)
+    job = "programmatic dependent launch, GRU, reset before its product, 2 × 1,024 units"
+    return ratio_row(job, gated_layers("gru-before", True), off, "switched off")
+
+
 def thin_products() -> Row:
     """Measure a round's product multiplied out, its share of the multiplication included, against two thin ones."""
     kind, rank = torch.float16, THIN
@@ -259,18 +300,19 @@ def thin_products() -> Row:
     h, narrow, left, right = normal(TEXTS, UNITS), normal(TEXTS, rank), normal(UNITS, rank), normal(rank, UNITS)
     whole = normal(UNITS, UNITS)
     total, between = (torch.zeros(TEXTS, width, device="cuda") for width in (UNITS, rank))
-    from_x = normal(1, TEXTS, UNITS)
-    launcher = LayerLauncher("cifg", UNITS, from_x.repeat(1, 1, 3), normal(3 * UNITS, UNITS), None, (h, h.float()))
+
+    def product(source: Tensor, weight: Tensor, added: Tensor) -> None:
+        add_products(0, 1, (source[None, None], weight[None], added[None, None]))
 
     def one() -> None:
         torch.mm(left, right, out=whole)
         for _ in range(STEPS):
-            launcher.product(h, whole, total)
+            product(h, whole, total)
 
     def two() -> None:
         for _ in range(STEPS):
-            launcher.product(h, right, between)
-            launcher.product(narrow, left, total)
+            product(h, right, between)
+            product(narrow, left, total)
 
     note = "The product kernels of a round alone, forward, without what is pointwise."
     job = f"a round of rank {rank} multiplied out once per update"
@@ -293,7 +335,10 @@ MEASURED: dict[str, Callable[[], Row]] = {
     ),
     "gru": lambda: ratio_row("GRU, reset after its product, 1,024 units", *gated_gru("gru"), "cuDNN"),
     "dependent-launch": without_dependent_launch,
+    "dependent-launch-gru-before": gated_without_dependent_launch,
     "one-launch": layer_after_layer,
+    "one-launch-gru-before": lambda: gated_layer_after_layer("gru-before", "GRU, reset before its product"),
+    "one-launch-cifg": lambda: gated_layer_after_layer("cifg", "LSTM with coupled gates"),
     "thin-products": thin_products,
     "graph": kernel_by_kernel,
     "epoch": epoch,

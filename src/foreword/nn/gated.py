@@ -64,18 +64,25 @@ def run_gated(cell: str, x: Tensor, states: States, weights: Sequence[Tensor]) -
 
 
 def from_inputs(cell: str, x: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
-    """Return what all steps need of the inputs (T, B, G·H), W_h, and the cell's further weight, W_h if it has none.
+    """Return what all steps need of the inputs (T, B, G·H), W_h, and the cell's further weight, W_h if it has none."""
+    w_x, w_h, *_ = weights
+    bias, extra = bias_and_extra(cell, weights)
+    products = linear(x, w_x)
+    if cell == "ln-lstm":
+        products = normalised(products) * weights[4][:4].flatten()
+    return products + bias, w_h, w_h if extra is None else extra
+
+
+def bias_and_extra(cell: str, weights: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
+    """Return the bias of what comes of the inputs (G·H,), and the cell's further weight (rows, H) if it has one.
 
     That of a GRU that resets after the product is the candidate's part of b_h (1, H), which the reset gate multiplies.
     """
-    w_x, w_h, b_x, b_h, *others = weights
-    products = linear(x, w_x)
+    _, w_h, b_x, b_h, *others = weights
     if cell == "gru":
         units = w_h.shape[1]
-        return products + (b_x + pad(b_h[: 2 * units], (0, units))), w_h, b_h[None, 2 * units :]
-    if cell == "ln-lstm":
-        products = normalised(products) * others[0][:4].flatten()
-    return products + (b_x + b_h), w_h, others[0] if others else w_h
+        return b_x + pad(b_h[: 2 * units], (0, units)), b_h[None, 2 * units :]
+    return b_x + b_h, others[0] if others else None
 
 
 def normalised(values: Tensor) -> Tensor:

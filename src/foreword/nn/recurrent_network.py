@@ -2,7 +2,7 @@
 
 DropConnect masks a weight before it is passed on; ``nn/layers.py`` and ``nn/gated.py`` do the rest, and on a GPU
 ``nn/mogrifier_gpu.py`` and ``nn/gated_gpu.py`` for what cuDNN does not have: rounds, a capped gate, a dropped state,
-and the cells of ``nn/gated.py``.
+and the cells of ``nn/gated.py``. Both run several layers of one size as a wavefront.
 Shapes: T steps, a batch of B texts, V words, D units of the embedding, H units of a layer.
 """
 
@@ -18,7 +18,7 @@ from torch import Tensor
 from foreword.nn.dropout import Dropout, draw_mask
 from foreword.nn.fused import only_read, read_words
 from foreword.nn.gated import GATED
-from foreword.nn.gated_gpu import gated_layer
+from foreword.nn.gated_gpu import gated_layer, gated_stack
 from foreword.nn.gpu import warn_once
 from foreword.nn.layers import Round, gru, lstm, min_gru, mogrifier_lstm, rnn, round_shapes, torch_runs_gru
 from foreword.nn.mogrifier_gpu import Stack, kernels_apply, run_stack
@@ -234,6 +234,11 @@ class RecurrentNetwork:
             x = x if more is None else x + more
         if self._by_kernels(x, masks):
             return self._read_by_kernels(weights, x, state, masks)
+        if self._stacks_gated(x, masks):
+            of_layers = [self._weights_of(weights, layer, masks) for layer in range(self.layers)]
+            between = None if masks is None else torch.stack(masks.between)
+            out, *after = gated_stack(self.cell, x, state, of_layers, between)
+            return out, tuple(after)
         new, outputs = first, [x] if first else []
         for layer in range(1 if first else 0, self.layers):
             count = states_of(self.cell)
@@ -290,6 +295,12 @@ class RecurrentNetwork:
             listed = " and ".join(map(str, sorted(sizes)))
             warn_once(f"layers of {listed} units run step by step, many times slower: set embedding and hidden alike")
         return len(sizes) == 1
+
+    def _stacks_gated(self, x: Tensor, masks: Masks | None) -> bool:
+        """Return whether the layers run as a wavefront by ``nn/gated_gpu.py``: several of one width on a GPU."""
+        same = self.layers > 1 and len({units for _, units in self.layer_sizes()}) == 1
+        plain = not self.variant.summed and not self._is_variant(masks)
+        return same and plain and runs_gated(self.cell, x) and x.numel() > 0 and kernels_apply(x)
 
     def _read_by_kernels(
         self, weights: Weights, x: Tensor, state: State, masks: Masks | None
@@ -376,6 +387,11 @@ def initialise_cell(cell: str, weights: Weights, name: str, forget_bias: float |
             weights[f"{name}.norm"][:-1] = 1.0  # gains; the last row is a bias
 
 
+def runs_gated(cell: str, x: Tensor) -> bool:
+    """Return whether a cell is one of ``nn/gated.py``'s, and not the GRU where torch runs that faster."""
+    return cell in GATED and not (cell == "gru" and torch_runs_gru(x))
+
+
 def run_layer(
     cell: str, x: Tensor, state: State, weights: Sequence[Tensor], lengths: Tensor | None = None
 ) -> tuple[Tensor, ...]:
@@ -383,7 +399,7 @@ def run_layer(
 
     lengths (B,): of the texts, the longest first, where the output behind their ends does not matter.
     """
-    if cell in GATED and not (cell == "gru" and torch_runs_gru(x)):
+    if runs_gated(cell, x):
         return gated_layer(cell, x, state, weights)
     h = state[0]
     match cell:

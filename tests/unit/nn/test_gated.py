@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -21,21 +22,30 @@ from torch import Tensor
 from foreword.nn import recurrent_network
 from foreword.nn.cells import GRUCell, run
 from foreword.nn.gated import GATED, run_gated
-from foreword.nn.gated_gpu import by_kernels, gated_layer
+from foreword.nn.gated_gpu import gated_layer, gated_stack
 from foreword.nn.layers import gru
 from foreword.nn.recurrent_network import run_layer
 
 HERE = torch.cuda.is_available() and find_spec("triton") is not None
 on_gpu = pytest.mark.skipif(not HERE, reason="needs a GPU and Triton, and torch finds none here")
 
-SIZES = {"padded": (3, 5, 7, 20), "whole tiles": (2, 16, 10, 64)}
-"""Steps, texts, inputs, units."""
+SIZES = (3, 5, 7, 20)
+"""Steps, texts, inputs, units: none of them is a multiple of a tile."""
+
+CASES = {
+    "one layer": (1, SIZES, 0),
+    "whole tiles": (1, (2, 16, 10, 64), 0),
+    "two layers, a mask per step": (2, SIZES, 3),
+    "three layers, one mask": (3, (2, 17, 20, 20), 1),
+    "three layers, one step": (3, (1, 3, 4, 9), 0),
+}
+"""Layers, their sizes, and the steps of the masks between them, 0 where there are none."""
 
 
-def drawn(cell: str, sizes: tuple[int, int, int, int]) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+def drawn(cell: str, sizes: tuple[int, int, int, int], seed: int = 0) -> tuple[Tensor, list[Tensor], list[Tensor]]:
     """Return inputs, states and weights."""
     steps, texts, inputs, units = sizes
-    random, facts = torch.Generator().manual_seed(units), GATED[cell]
+    random, facts = torch.Generator().manual_seed(units + seed), GATED[cell]
 
     def normal(*shape: int) -> Tensor:
         return torch.randn(*shape, generator=random, dtype=torch.float64)
@@ -50,8 +60,23 @@ def drawn(cell: str, sizes: tuple[int, int, int, int]) -> tuple[Tensor, list[Ten
     return normal(steps, texts, inputs), states, weights
 
 
+def drawn_stack(
+    cell: str, layers: int, sizes: tuple[int, int, int, int]
+) -> tuple[Tensor, list[Tensor], list[list[Tensor]]]:
+    """Return inputs, the states of all layers, and the weights of each."""
+    steps, texts, _, units = sizes
+    x, states, weights = drawn(cell, sizes)
+    stacked = [weights]
+    for layer in range(1, layers):
+        _, more, of_layer = drawn(cell, (steps, texts, units, units), layer)
+        of_layer[0] *= units**-0.5
+        states += more
+        stacked.append(of_layer)
+    return x, states, stacked
+
+
 def test_a_peephole_lstm_that_sees_nothing_is_an_lstm() -> None:
-    x, states, weights = drawn("peephole", SIZES["padded"])
+    x, states, weights = drawn("peephole", SIZES)
     weights[4].zero_()
     ours = run_gated("peephole", x, tuple(states), weights)
     theirs = torch._VF.lstm(
@@ -61,7 +86,7 @@ def test_a_peephole_lstm_that_sees_nothing_is_an_lstm() -> None:
 
 
 def test_a_coupled_gate_is_an_lstm_whose_gates_sum_to_one() -> None:
-    x, states, weights = drawn("cifg", SIZES["padded"])
+    x, states, weights = drawn("cifg", SIZES)
     units = len(states[0][0])
 
     def with_input_gate(part: Tensor) -> Tensor:
@@ -74,7 +99,7 @@ def test_a_coupled_gate_is_an_lstm_whose_gates_sum_to_one() -> None:
 
 
 def test_an_slstm_is_its_unstabilised_formula() -> None:
-    x, states, weights = drawn("slstm", SIZES["padded"])
+    x, states, weights = drawn("slstm", SIZES)
     h, c, n, m = states
     m.zero_()
     out, *_ = run_gated("slstm", x, (h, c, n, m), weights)
@@ -88,13 +113,13 @@ def test_an_slstm_is_its_unstabilised_formula() -> None:
 
 
 def test_an_slstm_does_not_overflow() -> None:
-    x, states, weights = drawn("slstm", SIZES["padded"])
+    x, states, weights = drawn("slstm", SIZES)
     found = run_gated("slstm", 1e4 * x.float(), tuple(part.float() for part in states), [w.float() for w in weights])
     assert all(part.isfinite().all() for part in found)
 
 
 def test_l07_a_gru_that_resets_before_its_product_is_the_cell_in_numpy() -> None:
-    x, states, weights = drawn("gru-before", SIZES["padded"])
+    x, states, weights = drawn("gru-before", SIZES)
     cell = GRUCell(7, 20, reset="before")
     cell.weights = dict(zip(("W_x", "W_h", "b", "b_h"), (part.numpy() for part in weights), strict=True))
     wanted, (last,), _ = run(cell, x.numpy(), (states[0].numpy(),))
@@ -104,7 +129,7 @@ def test_l07_a_gru_that_resets_before_its_product_is_the_cell_in_numpy() -> None
 
 
 def test_a_gru_that_resets_after_its_product_is_torch_s() -> None:
-    x, states, weights = drawn("gru", SIZES["padded"])
+    x, states, weights = drawn("gru", SIZES)
     wanted, last = torch._VF.gru(x, states[0][None], weights, True, 1, 0.0, False, False, False)
     torch.testing.assert_close(run_gated("gru", x, tuple(states), weights), (wanted, last[0]))
 
@@ -113,7 +138,7 @@ def test_a_gru_that_resets_after_its_product_is_torch_s() -> None:
 def test_a_gru_layer_runs_by_our_kernel_where_cudnn_is_off(
     cudnn: bool, kernel: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    x, states, weights = drawn("gru", SIZES["padded"])
+    x, states, weights = drawn("gru", SIZES)
     called: list[str] = []
     wanted = gru(x, states[0], weights)
 
@@ -128,7 +153,7 @@ def test_a_gru_layer_runs_by_our_kernel_where_cudnn_is_off(
 
 
 def test_normalised_products_do_not_change_with_the_size_of_weights() -> None:
-    x, states, weights = drawn("ln-lstm", SIZES["padded"])
+    x, states, weights = drawn("ln-lstm", SIZES)
     larger = [10 * weights[0], 10 * weights[1], *weights[2:]]
     ours, theirs = (run_gated("ln-lstm", x, tuple(states), each) for each in (weights, larger))
     torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-4)
@@ -137,59 +162,89 @@ def test_normalised_products_do_not_change_with_the_size_of_weights() -> None:
 # Kernels
 
 
-def compared(cell: str, sizes: tuple[int, int, int, int], kind: torch.dtype, device: str) -> float:
+def plain(
+    cell: str, x: Tensor, states: Sequence[Tensor], layers: list[list[Tensor]], between: Tensor | None
+) -> tuple[Tensor, ...]:
+    """Run a stack layer by layer."""
+    count, after = GATED[cell].states, list[Tensor]()
+    for number, weights in enumerate(layers):
+        x = x if between is None or number == 0 else x * between[number - 1]
+        x, *last = run_gated(cell, x, tuple(states[count * number : count * (number + 1)]), weights)
+        after += last
+    return x, *after
+
+
+def compared(name: str, cell: str, kind: torch.dtype, device: str) -> float:
     """Return the largest relative error of outputs, states and gradients; the loss weighs all outputs but m."""
-    x, states, weights = drawn(cell, sizes)
-    exact = [part.to(device).requires_grad_() for part in (x, *states, *weights)]
+    layers, sizes, mask_steps = CASES[name]
+    x, states, weights = drawn_stack(cell, layers, sizes)
+    between = None
+    if mask_steps:
+        shape = (layers - 1, mask_steps, sizes[1], sizes[3])
+        between = (torch.rand(shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64) > 0.3) / 0.5
+        between = between.to(device)
+    exact = [part.to(device).requires_grad_() for part in (x, *states, *(part for each in weights for part in each))]
     ours = [part.detach().to(kind).requires_grad_() for part in exact]
-    count = len(states)
-    wanted = run_gated(cell, exact[0], tuple(exact[1 : count + 1]), exact[count + 1 :])[: 4 if cell == "slstm" else 9]
-    found = by_kernels(cell, ours[0], tuple(ours[1 : count + 1]), ours[count + 1 :])[: len(wanted)]
-    shares = [torch.randn_like(part) for part in wanted]
-    wanted_sum = torch.stack([(a * b).sum() for a, b in zip(wanted, shares, strict=True)]).sum()
-    found_sum = torch.stack([(a * b.to(a.dtype)).sum() for a, b in zip(found, shares, strict=True)]).sum()
-    theirs = torch.autograd.grad(wanted_sum, exact, allow_unused=True)
-    mine = torch.autograd.grad(found_sum, ours, allow_unused=True)
+
+    def run(function: Any, given: list[Tensor], mask: Tensor | None) -> tuple[list[Tensor], tuple[Tensor, ...]]:
+        end, each = 1 + len(states), len(weights[0])
+        by_layer = [given[at : at + each] for at in range(end, len(given), each)]
+        found = function(cell, given[0], tuple(given[1:end]), by_layer, mask)
+        whole = [part for at, part in enumerate(found) if cell != "slstm" or at == 0 or at % 4]
+        shares = torch.Generator().manual_seed(3)
+        sums = [(part * torch.randn(part.shape, generator=shares).to(part)).sum() for part in whole]
+        return whole, torch.autograd.grad(torch.stack(sums).sum(), given, allow_unused=True)
+
+    wanted, theirs = run(plain, exact, between)
+    found, mine = run(gated_stack, ours, None if between is None else between.to(kind))
     pairs = [*zip(found, wanted, strict=True), *zip(mine, theirs, strict=True)]
     return max(float((a.detach().double() - b.detach()).norm() / b.detach().norm()) for a, b in pairs if b is not None)
 
 
 def two_windows(cell: str, other_kind: torch.dtype) -> tuple[list[Tensor], list[Tensor]]:
-    """Return states but h after four steps of float16 at once, and in two windows; other_kind: theirs between."""
-    x, states, weights = drawn(cell, (4, 5, 7, 20))
-    low, *rest = (part.half() for part in (x, *weights))
-    begun = (states[0].half(), *(part.to(other_kind) for part in states[1:]))
-    whole = by_kernels(cell, low, begun, rest)
-    _, *between = by_kernels(cell, low[:2], begun, rest)
-    _, *after = by_kernels(cell, low[2:], tuple(between), rest)
-    return list(whole[2:]), after[1:]
+    """Return states after two steps of float16 at once, and in two windows; other_kind: of all but h between them."""
+    x, states, weights = drawn_stack(cell, 2, (2, 5, 7, 20))
+    count, low = GATED[cell].states, x.half()
+    rest = [[part.half() for part in each] for each in weights]
+    begun = tuple(part.to(other_kind if at % count else torch.float16) for at, part in enumerate(states))
+    _, *whole = gated_stack(cell, low, begun, rest)
+    _, *between = gated_stack(cell, low[:1], begun, rest)
+    _, *after = gated_stack(cell, low[1:], tuple(between), rest)
+    assert all(part.dtype == first.dtype for part, first in zip(after, begun, strict=True)), cell
+    return whole, after
 
+
+QUICK = ["two layers, a mask per step"]
 
 INTERPRETED = """
-import torch
-from test_gated import SIZES, compared, two_windows
+import sys, torch
+from test_gated import compared, two_windows
 from foreword.nn.gated import GATED
 torch.set_num_threads(1)
 torch.use_deterministic_algorithms(True)
 torch.utils.deterministic.fill_uninitialized_memory = True  # with NaN: whatever a kernel did not write shows
 for cell in GATED:
-    for name, sizes in SIZES.items():
-        worst = compared(cell, sizes, torch.float32, "cpu")
+    for name in sys.argv[1:]:
+        worst = compared(name, cell, torch.float32, "cpu")
         assert worst < 1e-6, (cell, name, worst)
-for cell in ("cifg", "peephole", "ln-lstm", "slstm"):
     whole, windows = two_windows(cell, torch.float32)
-    assert all(part.dtype == torch.float32 for part in windows), cell
     assert all(torch.equal(a, b) for a, b in zip(whole, windows, strict=True)), cell
-    assert all(part.dtype == torch.float16 for part in two_windows(cell, torch.float16)[1]), cell
+two_windows("cifg", torch.float16)
 """
 
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed: torch brings it where there is a GPU")
-def test_every_gradient_in_triton_s_interpreter() -> None:
+@pytest.mark.parametrize(
+    "names",
+    [QUICK, pytest.param([name for name in CASES if name not in QUICK], marks=pytest.mark.long)],
+    ids=["quick", "all"],
+)
+def test_every_gradient_in_triton_s_interpreter(names: list[str]) -> None:
     """L07 and others: forward and backward, in a process of its own: Triton reads the setting when it is imported."""
     path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     env = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": path}
-    done = subprocess.run([sys.executable, "-c", INTERPRETED], env=env, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", INTERPRETED, *names]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -200,11 +255,11 @@ def test_every_gradient_in_triton_s_interpreter() -> None:
     ("kind", "bound"), [(torch.float32, 1e-5), (torch.float16, 2e-2), (torch.bfloat16, 6e-2)], ids=str
 )
 def test_half_precision_on_a_gpu(cell: str, kind: torch.dtype, bound: float) -> None:
-    assert max(compared(cell, sizes, kind, "cuda") for sizes in SIZES.values()) < bound
+    assert max(compared(name, cell, kind, "cuda") for name in CASES) < bound
 
 
 def test_without_a_gpu_the_plain_layer_runs() -> None:
-    x, states, weights = drawn("cifg", SIZES["padded"])
+    x, states, weights = drawn("cifg", SIZES)
     torch.testing.assert_close(
         gated_layer("cifg", x, tuple(states), weights), run_gated("cifg", x, tuple(states), weights)
     )

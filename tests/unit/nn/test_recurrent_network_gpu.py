@@ -21,12 +21,15 @@ from torch import Tensor
 
 from foreword.nn import recurrent_network
 from foreword.nn.dropout import NO_DROPOUT, Dropout
+from foreword.nn.gated_gpu import gated_stack
 from foreword.nn.mogrifier_gpu import run_stack
-from foreword.nn.network import BIAS
+from foreword.nn.network import BIAS, OUTPUT
 from foreword.nn.recurrent_network import Masks, RecurrentNetwork, Variant
 
 NETWORK = RecurrentNetwork(12, 20, 20, 2, mogrify=4)
+GATED = replace(NETWORK, cell="cifg", mogrify=0)
 DROPPED = Dropout(words=0.2, input=0.3, between=0.3, output=0.3, recurrent=0.0)
+DROPCONNECT = replace(DROPPED, recurrent=0.3)
 
 CASES: dict[str, tuple[RecurrentNetwork, Dropout]] = {
     "rounds": (NETWORK, NO_DROPOUT),
@@ -35,13 +38,16 @@ CASES: dict[str, tuple[RecurrentNetwork, Dropout]] = {
     "cap": (replace(NETWORK, mogrify=0, variant=Variant(capped=True)), NO_DROPOUT),
     "sum of layers": (replace(NETWORK, variant=Variant(summed=True)), NO_DROPOUT),
     "state dropout": (replace(NETWORK, mogrify=0), replace(DROPPED, state=0.3)),
-    "DropConnect": (replace(NETWORK, mogrify=1), replace(DROPPED, recurrent=0.3)),
+    "DropConnect": (replace(NETWORK, mogrify=1), DROPCONNECT),
     "fresh masks": (replace(NETWORK, mogrify=1), replace(DROPPED, fresh=True)),
     "one layer": (replace(NETWORK, layers=1, mogrify=3), DROPPED),
     "everything": (
         replace(NETWORK, layers=3, mogrify=3, variant=Variant(3, True, True, True, True)),
         replace(DROPPED, state=0.3, recurrent=0.3, fresh=True),
     ),
+    "gated, no masks": (replace(GATED, cell="peephole"), NO_DROPOUT),
+    "gated, wide embedding, DropConnect": (replace(GATED, embedding=24, last=20, tied=False), DROPCONNECT),
+    "gated, fresh masks": (replace(GATED, layers=3, cell="gru-before"), replace(DROPPED, fresh=True)),
 }
 STEPS, TEXTS = 2, 5
 
@@ -58,6 +64,7 @@ def masks_as(masks: Masks, kind: torch.dtype) -> Masks:
 def compared(name: str) -> float:
     """Return the largest relative error of outputs, states and gradients, the loss weighing every number."""
     network, dropout = CASES[name]
+    is_gated = network.cell != "lstm"
     random = torch.Generator().manual_seed(1)
     shapes = network.tensors()
     drawn = {name: torch.empty(shape) for name, shape in shapes.items()}
@@ -73,13 +80,14 @@ def compared(name: str) -> float:
         with (
             patch.object(recurrent_network, "kernels_apply", lambda x, here=by_kernels: here),
             patch.object(recurrent_network, "run_stack", Mock(wraps=run_stack)) as launched,
+            patch.object(recurrent_network, "gated_stack", Mock(wraps=gated_stack)) as gated,
         ):
             out, after = network.read(weights, ids, begun, masks_as(masks, kind))
-        assert launched.call_count == by_kernels
+        assert (launched.call_count, gated.call_count) == (by_kernels * (not is_gated), by_kernels * is_gated)
         results = [out, *after]
         shares = torch.Generator().manual_seed(2)
         sums = [(part * torch.randn(part.shape, generator=shares).to(kind)).sum() for part in results]
-        used = [part for name, part in weights.items() if name != BIAS]
+        used = [part for name, part in weights.items() if name not in (BIAS, OUTPUT)]
         found.append([*results, *torch.autograd.grad(torch.stack(sums).sum(), used)])
     exact, ours = found
     return max(float((a.double() - b).detach().norm() / b.detach().norm()) for a, b in zip(ours, exact, strict=True))
@@ -125,3 +133,27 @@ def test_which_networks_run_by_the_kernels(
     """cuDNN keeps what it runs as fast."""
     monkeypatch.setattr(recurrent_network, "kernels_apply", lambda x: True)
     assert network._by_kernels(torch.zeros(STEPS, TEXTS, 20, dtype=kind), None) is wanted
+
+
+@pytest.mark.parametrize(
+    ("network", "wanted"),
+    [
+        (GATED, True),
+        (replace(GATED, embedding=24, last=20, tied=False), True),
+        (replace(GATED, layers=1), False),
+        (replace(GATED, hidden=24), False),
+        (replace(GATED, cell="gru"), False),
+        (replace(GATED, cell="lstm"), False),
+        (replace(GATED, variant=Variant(summed=True)), False),
+    ],
+    ids=["cifg", "wide embedding", "one layer", "two widths", "cuDNN's GRU", "LSTM", "sum of layers"],
+)
+def test_which_gated_layers_run_as_a_wavefront(
+    network: RecurrentNetwork, wanted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Layers of other sizes run one after the other."""
+    x = torch.zeros(STEPS, TEXTS, network.embedding)
+    assert not network._stacks_gated(x, None)
+    monkeypatch.setattr(recurrent_network, "kernels_apply", lambda x: True)
+    assert network._stacks_gated(x, None) is wanted
+    assert not network._stacks_gated(x[:0], None)
