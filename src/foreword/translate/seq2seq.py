@@ -92,8 +92,8 @@ class TranslatorOptions(TrainingSettings, total=False):
 class Seq2Seq(NeuralModel[Pairs]):
     """An encoder and a decoder.
 
-    units: decoder units; layers: layers of encoder and decoder; cell: recurrent cell of encoder and decoder, as in
-        ``RecurrentLM``. words: size of the word embeddings. attention: "additive", "dot", "general", "scaled" or "none".
+    units: decoder units; layers: layers of encoder and decoder; words: size of the word embeddings.
+    cell: recurrent cell of encoder and decoder, as in ``RecurrentLM``. attention: the score of source words, or "none".
     dropout: dropout rate of word vectors, between layers and before the softmax; one number sets all three. A
         ``Dropout`` may also drop whole ``words``, drawn again at every position.
     training: its ``batch`` is in target ids. Fields may also be given by name: ``epochs``, ``rate``, ``average`` (one

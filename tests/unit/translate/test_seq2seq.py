@@ -198,7 +198,7 @@ def test_every_cell_of_a_language_model_translates_and_is_saved(cell: Any, tmp_p
 
 @pytest.mark.parametrize("cell", CELLS)
 def test_every_cell_begins_as_it_does_in_a_language_model(cell: str) -> None:
-    """Forget gates are open, an IRNN is near the identity, gains are one; the bridge sets h, and c where there is one."""
+    """Forget gates are open, an IRNN begins as the identity, gains are one; the bridge sets h, and c if it exists."""
     network = TranslationNetwork(9, 9, True, 6, 8, 8, 2, cell, True, "general", False, True)
     weights = views(new_flat(network.tensors(), torch.device("cpu")), network.tensors())
     network.initialise(weights, torch.Generator().manual_seed(1))
