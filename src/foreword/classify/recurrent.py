@@ -45,7 +45,7 @@ from foreword.neural.model import NeuralLM
 from foreword.nn.dropout import Dropout, locked_mask
 from foreword.nn.embedder import EMBEDDER, fingerprint_of, nest_embedder, resolve_embedder, unnest_embedder
 from foreword.nn.network import EMBEDDING, TEMPERATURE
-from foreword.nn.recurrent_network import CELLS, PLAIN, RecurrentNetwork
+from foreword.nn.recurrent_network import CELLS, PLAIN, CellName, RecurrentNetwork
 from foreword.storage.checkpoint import Checkpoint
 from foreword.training.batches import bucketed, padded_ids, padded_vectors
 from foreword.training.engine import Trainer
@@ -56,7 +56,6 @@ from foreword.training.task import BatchTask, Group, Loss, Stage, Weights
 from foreword.training.workers import SINGLE_WORKER, WorkerGroup
 
 LabelledTexts = tuple[Iterable[str], Sequence[Any]]
-CellName = Literal["rnn", "irnn", "lstm", "gru", "min-gru", "cifg", "peephole", "ln-lstm", "slstm", "gru-before"]
 
 MEASURED, SMALLEST = 1000, 0.05
 """Texts by which pooled units are standardised, and what is added to their deviation first."""

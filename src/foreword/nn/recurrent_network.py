@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -45,6 +46,9 @@ carries its state from chunk to chunk of the text: with 1 the state adds up what
 within twenty updates at any rate; after four epochs of 90,000 words 0.9 leaves perplexity 240, 0.5 140 and 0.1 120."""
 
 CELLS = tuple(GATES)
+
+CellName = Literal["rnn", "irnn", "lstm", "gru", "min-gru", "cifg", "peephole", "ln-lstm", "slstm", "gru-before"]
+"""The same names, for type checkers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,7 @@ class RecurrentNetwork:
         shapes = word_tensors(self.vocab, self.embedding, None if self.tied else last)
         shapes |= mixture_tensors(self.softmaxes, last)
         for layer, (read, written) in enumerate(self.layer_sizes()):
-            parts = {f"layer{layer}.{part}": shape for part, shape in layer_shapes(self.cell, read, written).items()}
+            parts = layer_shapes(self.cell, read, written, f"layer{layer}.")
             extra = {name: parts.pop(name) for name in list(parts) if name not in layer_names(layer)}
             shapes |= parts | self._round_shapes(layer, read, written) | extra
         return shapes
@@ -260,7 +264,7 @@ class RecurrentNetwork:
 
     def _weights_of(self, weights: Weights, layer: int, masks: Masks | None) -> list[Tensor]:
         """Return a layer's weights, those between states dropped where there is a mask for them."""
-        of_layer = [weights[f"layer{layer}.{part}"] for part in layer_shapes(self.cell, 1, 1)]
+        of_layer = layer_weights(self.cell, weights, f"layer{layer}")
         if masks is not None and masks.recurrent:
             of_layer[1] = of_layer[1] * masks.recurrent[layer]
         return of_layer
@@ -350,17 +354,24 @@ TRUNCATED = 0.87962566
 """The standard deviation of a standard normal that is cut off at −2 and 2."""
 
 
-# One layer of any cell: what taggers, which read both ways, share with language models.
+# One layer of any cell: what taggers and translators, which read both ways, share with language models.
 
 
-def layer_shapes(cell: str, inputs: int, units: int) -> dict[str, tuple[int, ...]]:
-    """Return the parts of a layer's weights and their shapes, in the order in which ``run_layer`` takes them."""
+def layer_shapes(cell: str, inputs: int, units: int, prefix: str = "") -> dict[str, tuple[int, ...]]:
+    """Return the names and shapes of a layer's weights, in the order in which ``run_layer`` takes them."""
     rows = GATES[cell] * units
     shapes = dict(zip(PARTS, ((rows, inputs), (rows, units), (rows,), (rows,)), strict=True))
     if cell == "min-gru":  # its gates do not see the state
         del shapes["recurrent"], shapes["recurrent_bias"]
     extra = GATED[cell].extra if cell in GATED else None
-    return shapes if extra is None else {**shapes, extra[0]: (extra[1], units)}
+    if extra is not None:
+        shapes[extra[0]] = (extra[1], units)
+    return {f"{prefix}{part}": shape for part, shape in shapes.items()}
+
+
+def layer_weights(cell: str, weights: Weights, name: str) -> list[Tensor]:
+    """Return the weights of a layer as ``run_layer`` takes them."""
+    return [weights[part] for part in layer_shapes(cell, 1, 1, f"{name}.")]
 
 
 def states_of(cell: str) -> int:
@@ -411,6 +422,15 @@ def run_layer(
             return min_gru(x, h, weights)
         case _:
             return rnn(x, h, weights, "relu" if cell == "irnn" else "tanh")
+
+
+def run_from_zeros(cell: str, weights: Weights, name: str, x: Tensor) -> Tensor:
+    """Run one layer from a state of zeros: (T, B, I) to (T, B, H)."""
+    layer = layer_weights(cell, weights, name)
+    zero = x.new_zeros(x.shape[1], len(layer[0]) // GATES[cell])
+    if x.numel() == 0:
+        return zero.expand(len(x), *zero.shape)
+    return run_layer(cell, x, (zero,) * states_of(cell), layer)[0]
 
 
 def layer_names(layer: int) -> tuple[str, str, str, str]:

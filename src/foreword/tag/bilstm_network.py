@@ -32,7 +32,7 @@ from foreword.nn.dropout import NO_DROPOUT, Dropout, locked_mask
 from foreword.nn.fused import read_lstm
 from foreword.nn.layers import reversing, turned
 from foreword.nn.network import Weights
-from foreword.nn.recurrent_network import GATES, initialise_cell, layer_shapes, run_layer, states_of
+from foreword.nn.recurrent_network import GATES, initialise_cell, layer_shapes, run_from_zeros
 from foreword.nn.weights import PARTS
 from foreword.tag.tagger import packed, unpacked
 from foreword.training.batches import longs
@@ -245,11 +245,11 @@ class TaggerNetwork:
             shapes |= {"filters": (self.spelling, self.letter_units, WINDOW), "filter_bias": (self.spelling,)}
         if self.characters == "lstm":
             for way in ("ahead", "behind"):
-                shapes |= _shapes("lstm", f"spelling.{way}", self.letter_units, self.spelling // 2)
+                shapes |= layer_shapes("lstm", self.letter_units, self.spelling // 2, f"spelling.{way}.")
         for layer in range(self.layers):
             for way in self.directions:
                 inputs = self.hidden if layer else self.inputs + self.context
-                shapes |= _shapes(self.cell, f"layer{layer}.{way}", inputs, self.units)
+                shapes |= layer_shapes(self.cell, inputs, self.units, f"layer{layer}.{way}.")
         shapes |= {"output": (self.tags, self.hidden), "bias": (self.tags,)}
         if self.crf:
             shapes |= {"start": (self.tags,), "moves": (self.tags, self.tags), "end": (self.tags,)}
@@ -320,9 +320,9 @@ class TaggerNetwork:
         return Chain(zeros, zeros.expand(self.tags, -1), zeros)
 
     def _layer(self, weights: Weights, name: str, x: Tensor, back: Tensor) -> Tensor:
-        out = [_run(self.cell, weights, f"{name}.ahead", x)]
+        out = [run_from_zeros(self.cell, weights, f"{name}.ahead", x)]
         if self.both_ways:
-            out.append(turned(_run(self.cell, weights, f"{name}.behind", turned(x, back)), back))
+            out.append(turned(run_from_zeros(self.cell, weights, f"{name}.behind", turned(x, back)), back))
         return torch.cat(out, 2)
 
     def _spellings(self, weights: Weights, spelled: Tensor, sizes: Tensor) -> Tensor:
@@ -336,7 +336,7 @@ class TaggerNetwork:
         x, back = x.transpose(0, 1), reversing(sizes, spelled.shape[1])
         last = (sizes - 1)[None, :, None].expand(1, -1, self.spelling // 2)
         ends = [
-            _run("lstm", weights, f"spelling.{way}", each).gather(0, last)[0]
+            run_from_zeros("lstm", weights, f"spelling.{way}", each).gather(0, last)[0]
             for way, each in (("ahead", x), ("behind", turned(x, back)))
         ]
         return torch.cat(ends, 1)
@@ -344,25 +344,6 @@ class TaggerNetwork:
 
 def _dropped(x: Tensor, share: float, generator: torch.Generator | None) -> Tensor:
     return x * locked_mask(x.shape[1], x.shape[2], share, x, generator) if share else x
-
-
-def _shapes(cell: str, name: str, inputs: int, units: int) -> dict[str, tuple[int, ...]]:
-    return {f"{name}.{part}": shape for part, shape in layer_shapes(cell, inputs, units).items()}
-
-
-def layer_weights(cell: str, weights: Weights, name: str) -> list[Tensor]:
-    """Return the weights of one direction of a layer, as ``run_layer`` takes them."""
-    return [weights[f"{name}.{part}"] for part in layer_shapes(cell, 1, 1)]
-
-
-def _run(cell: str, weights: Weights, name: str, x: Tensor) -> Tensor:
-    """Run one layer in one direction from a state of zeros: (T, B, I) to (T, B, H)."""
-    layer = layer_weights(cell, weights, name)
-    units = len(layer[0]) // GATES[cell]
-    if x.numel() == 0:
-        return x.new_zeros(*x.shape[:2], units)
-    zero = x.new_zeros(x.shape[1], units)
-    return run_layer(cell, x, (zero,) * states_of(cell), layer)[0]
 
 
 class SentenceReader:

@@ -6,6 +6,9 @@
     a_t = softmax_j score(s_t, h_j),    c_t = Σ_j a_tj h_j
     r_t = tanh(W_r [c_t; s_t] + b_r),   p(d_t | d_<t, e) = softmax(D r_t + b)
 
+RNN is any cell of ``nn/recurrent_network.py``, the same for both. s_0 has an h and, where the cell has one, a c; an
+sLSTM also carries n = 1 and m = 0, so that its first c is a value of weight e⁰ among those it averages.
+
 With ``one_network`` there is no encoder: s_0 = 0, and one RNN reads e_1 … e_S, then ``<start>``, then its own words.
 
 Without feeding, and shown the truth, all target words are read by one call, and attention is two matrix products for
@@ -31,15 +34,23 @@ from torch.nn.functional import embedding, linear, log_softmax
 from foreword.errors import SettingError
 from foreword.nn.attention import Attended, attend, dot_scores, scaled_scores
 from foreword.nn.dropout import NO_DROPOUT, Dropout, draw_mask
-from foreword.nn.layers import gru, lstm, reversing, turned
+from foreword.nn.layers import reversing, turned
 from foreword.nn.network import Weights
-from foreword.nn.weights import PARTS
+from foreword.nn.recurrent_network import (
+    GATES,
+    initialise_cell,
+    layer_shapes,
+    layer_weights,
+    run_from_zeros,
+    run_layer,
+    states_of,
+)
 
 ATTENTIONS = ("additive", "dot", "general", "scaled", "none")
-GATES = {"lstm": 4, "gru": 3}
 
 State = tuple[Tensor, ...]
-"""What the decoder remembers: of each layer h, and c of an LSTM, (B, H); with feeding the last readout, (B, E)."""
+"""What the decoder remembers: the states of each layer's cell, h first, (B, H); with feeding the last readout, (B, E).
+"""
 
 
 class EncoderMemory(NamedTuple):
@@ -99,8 +110,8 @@ NOTHING_DROPPED = Drop()
 @dataclass(frozen=True, slots=True)
 class TranslationNetwork:
     """source, target: words of the vocabularies, ``shared`` where they are one. words: E; units: H; encoder: K, half of
-    it for each way to read. tied: whether the output layer is the table of target words. one_network: the decoder reads
-    the source as well.
+    it for each way to read. cell: of all layers. tied: whether the output layer is the table of target words.
+    one_network: the decoder reads the source as well.
     """
 
     source: int
@@ -132,7 +143,12 @@ class TranslationNetwork:
     @property
     def states(self) -> int:
         """The number of tensors of a layer's state."""
-        return 2 if self.cell == "lstm" else 1
+        return states_of(self.cell)
+
+    @property
+    def bridged(self) -> int:
+        """The number of tensors of a layer's state that the bridge sets: h, and c if there is one."""
+        return min(self.states, 2)
 
     def tensors(self) -> dict[str, tuple[int, ...]]:
         """Return the names and shapes of the weights."""
@@ -147,11 +163,11 @@ class TranslationNetwork:
             for way in self.directions:
                 inputs = self.encoder if layer else self.words
                 if not self.one_network:
-                    shapes |= self._cell_shapes(f"encoder{layer}.{way}", inputs, each)
+                    shapes |= layer_shapes(self.cell, inputs, each, f"encoder{layer}.{way}.")
             inputs = self.units if layer else self.words * (2 if self.feed else 1)
-            shapes |= self._cell_shapes(f"decoder{layer}", inputs, self.units)
+            shapes |= layer_shapes(self.cell, inputs, self.units, f"decoder{layer}.")
         if not self.one_network:
-            begin = self.layers * self.states * self.units
+            begin = self.layers * self.bridged * self.units
             shapes |= {"bridge": (begin, self.encoder), "bridge_bias": (begin,)}
         if self.attention == "additive":
             shapes |= {"query": (self.units, self.units), "key": (self.units, self.encoder), "score": (self.units,)}
@@ -159,11 +175,6 @@ class TranslationNetwork:
             shapes["key"] = (self.units, self.encoder)
         seen = self.units + (self.encoder if self.attention != "none" else 0)
         return shapes | {"readout": (self.words, seen), "readout_bias": (self.words,)}
-
-    def _cell_shapes(self, name: str, inputs: int, units: int) -> dict[str, tuple[int, ...]]:
-        wide = GATES[self.cell] * units
-        shapes = [(wide, inputs), (wide, units), (wide,), (wide,)]
-        return {f"{name}.{part}": shape for part, shape in zip(PARTS, shapes, strict=True)}
 
     def initialise(self, weights: Weights, generator: torch.Generator) -> None:
         """Draw tables so that a word's vector has the length 1, matrices by their inputs and outputs (Glorot); forget
@@ -180,9 +191,8 @@ class TranslationNetwork:
             else:
                 reach = 0.0
             part.uniform_(-reach, reach, generator=generator)
-            if self.cell == "lstm" and name.endswith("input_bias"):
-                units = len(part) // 4
-                part[units : 2 * units] = 1.0
+        for name in [name for name in weights if name.endswith(".input_bias")]:
+            initialise_cell(self.cell, weights, name.removesuffix(".input_bias"), forget_bias=1.0)
 
     def table(self, weights: Weights) -> Tensor:
         """Return the output layer, (V, E)."""
@@ -213,19 +223,26 @@ class TranslationNetwork:
         back = reversing(lengths, len(source))
         for layer in range(self.layers):
             x = drop.between(x) if layer else drop.input(x)
-            out = [self._through(weights, f"encoder{layer}.ahead", x)]
+            out = [run_from_zeros(self.cell, weights, f"encoder{layer}.ahead", x)]
             if self.both_ways:
-                out.append(turned(self._through(weights, f"encoder{layer}.behind", turned(x, back)), back))
+                out.append(turned(run_from_zeros(self.cell, weights, f"encoder{layer}.behind", turned(x, back)), back))
             x = torch.cat(out, 2)
         half = out[0].shape[2]
         last = (lengths - 1)[None, :, None].expand(1, -1, half)
         ends = [out[0].gather(0, last)[0], *(each[0] for each in out[1:])]  # the second way ends at the first word
-        begin = torch.tanh(linear(torch.cat(ends, 1), weights["bridge"], weights["bridge_bias"]))
-        state = begin.chunk(self.layers * self.states, 1)
+        state = self._start(torch.tanh(linear(torch.cat(ends, 1), weights["bridge"], weights["bridge_bias"])))
         if self.feed:
             state = (*state, x.new_zeros(x.shape[1], self.words))
         values = drop.between(x).transpose(0, 1)
         return EncoderMemory(values, self._keys(weights, values), mask, tuple(part.contiguous() for part in state))
+
+    def _start(self, begin: Tensor) -> State:
+        """Return the states of the decoder's layers from the output of the bridge, (B, layers · bridged · H)."""
+        parts = begin.chunk(self.layers * self.bridged, 1)
+        if self.cell != "slstm":
+            return parts
+        n, m = torch.ones_like(parts[0]), torch.zeros_like(parts[0])
+        return tuple(part for h, c in zip(parts[::2], parts[1::2], strict=True) for part in (h, c, n, m))
 
     def _state_after(self, weights: Weights, x: Tensor, lengths: Tensor, drop: Drop) -> State:
         """Return the decoder's state after the first words of each source, (S, B, E), one step at a time: a source that
@@ -241,11 +258,6 @@ class TranslationNetwork:
     def _keys(self, weights: Weights, values: Tensor) -> Tensor:
         """Return the products with the source, which are the same at every step of the target."""
         return linear(values, weights["key"]) if self.attention in ("additive", "general") else values
-
-    def _through(self, weights: Weights, name: str, x: Tensor) -> Tensor:
-        held = [weights[f"{name}.{part}"] for part in PARTS]
-        zero = x.new_zeros(x.shape[1], held[1].shape[1])
-        return lstm(x, zero, zero, held)[0] if self.cell == "lstm" else gru(x, zero, held)[0]
 
     # The target
 
@@ -295,14 +307,10 @@ class TranslationNetwork:
     def _layers(self, weights: Weights, x: Tensor, state: State, drop: Drop) -> tuple[Tensor, State]:
         new: list[Tensor] = []
         for layer in range(self.layers):
-            held = [weights[f"decoder{layer}.{part}"] for part in PARTS]
             x = drop.between(x) if layer else x
-            if self.cell == "lstm":
-                x, h, c = lstm(x, state[2 * layer], state[2 * layer + 1], held)
-                new += [h, c]
-            else:
-                x, h = gru(x, state[layer], held)
-                new.append(h)
+            before = state[layer * self.states : (layer + 1) * self.states]
+            x, *after = run_layer(self.cell, x, before, layer_weights(self.cell, weights, f"decoder{layer}"))
+            new += after
         return x, tuple(new)
 
     def _readout(self, weights: Weights, memory: EncoderMemory, x: Tensor, state: State) -> Read:

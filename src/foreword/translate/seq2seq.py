@@ -29,6 +29,7 @@ except ImportError:
     raise MissingExtraError("torch", "neural", "a translator") from None
 
 from foreword.nn.dropout import Dropout
+from foreword.nn.recurrent_network import CELLS, CellName
 from foreword.storage.checkpoint import Checkpoint
 from foreword.training.batches import padded_ids
 from foreword.training.gradients import Shapes
@@ -91,8 +92,8 @@ class TranslatorOptions(TrainingSettings, total=False):
 class Seq2Seq(NeuralModel[Pairs]):
     """An encoder and a decoder.
 
-    units: decoder units; layers: layers of encoder and decoder; cell: "lstm" or "gru". words: size of the word
-        embeddings. attention: "additive", "dot", "general", "scaled" or "none".
+    units: decoder units; layers: layers of encoder and decoder; words: size of the word embeddings.
+    cell: recurrent cell of encoder and decoder, as in ``RecurrentLM``. attention: the score of source words, or "none".
     dropout: dropout rate of word vectors, between layers and before the softmax; one number sets all three. A
         ``Dropout`` may also drop whole ``words``, drawn again at every position.
     training: its ``batch`` is in target ids. Fields may also be given by name: ``epochs``, ``rate``, ``average`` (one
@@ -122,7 +123,7 @@ class Seq2Seq(NeuralModel[Pairs]):
         units: int = 256,
         layers: int = 1,
         *,
-        cell: Literal["lstm", "gru"] = "lstm",
+        cell: CellName = "lstm",
         words: int = 256,
         attention: Literal["additive", "dot", "general", "scaled", "none"] = "general",
         dropout: Dropout | float | None = None,
@@ -398,7 +399,7 @@ def _check(model: Seq2Seq) -> None:
         check_numbers(model, "encoder", whole=True, least=1)
     check_numbers(model, "smoothing", "truth", most=1)
     for name, choices in (
-        ("cell", ("lstm", "gru")),
+        ("cell", CELLS),
         ("attention", ATTENTIONS),
         ("sampling", SCHEDULES),
         ("device", (None, "cuda", "cpu")),

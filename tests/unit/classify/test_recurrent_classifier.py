@@ -12,14 +12,14 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from foreword import kinds
-from foreword.classify.recurrent import CellName, ClassificationTask, RecurrentClassifier
+from foreword.classify.recurrent import ClassificationTask, RecurrentClassifier
 from foreword.classify.recurrent_network import POOLINGS, ClassifierNetwork, attention
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.neural.awd_lstm import AWDLSTM
 from foreword.neural.recurrent import RecurrentLM
 from foreword.ngram.model import NgramLM
 from foreword.nn.dropout import Dropout
-from foreword.nn.recurrent_network import CELLS, RecurrentNetwork
+from foreword.nn.recurrent_network import CELLS, CellName, RecurrentNetwork
 from foreword.pipeline.language import TextLM
 from foreword.protocols import Classifier, Parts, Saveable
 from foreword.storage.checkpoint import Checkpoint

@@ -15,6 +15,7 @@ from numpy.testing import assert_allclose
 from foreword.arrays import Ids, Logs
 from foreword.decode import beam_search, generate, gnmt_score
 from foreword.errors import InputError, NotFittedError, SettingError
+from foreword.nn.recurrent_network import CELLS
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.translate.pairs import Pairs
@@ -138,6 +139,22 @@ def test_q05_the_quick_greedy_road_says_the_same(kind: str) -> None:
     for max_tokens in (100, 2):
         found = model.search(sources, width=1, max_tokens=max_tokens)
         said = model.translate(sources, width=1, max_tokens=max_tokens)
+        assert [ids.tolist() for ids in said] == [list(texts[0].ids) for texts in found]
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_search_takes_every_cell(cell: Any) -> None:
+    """The batched search is the plain one, and greedy translation is a beam of one."""
+    torch.set_num_threads(1)
+    model = Seq2Seq(**SETTINGS, cell=cell, layers=2, feed=True).fit(pairs_of(60))
+    sources = pairs_of(12, seed=1).sources
+    for width in (1, 3):
+        found = model.search(sources, width=width, n_best=width)
+        for place, texts in enumerate(found):
+            plain = beam_search(model.condition(sources[place : place + 1]), width=width, n_best=width)[0]
+            assert [each.ids for each in texts] == [each.ids for each in plain]
+            assert_allclose([each.score for each in texts], [each.score for each in plain], atol=1e-5)
+        said = model.translate(sources, width=width)
         assert [ids.tolist() for ids in said] == [list(texts[0].ids) for texts in found]
 
 

@@ -15,6 +15,7 @@ from torch.nn.functional import cross_entropy, linear
 
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.nn.dropout import NO_DROPOUT
+from foreword.nn.recurrent_network import CELLS, IDENTITY
 from foreword.protocols import Parts
 from foreword.storage.checkpoint import Checkpoint
 from foreword.storage.folder import load, save
@@ -44,6 +45,16 @@ KINDS = [
     {"cell": cell, "attention": "none", "layers": layers, "one_network": True}
     for cell, layers in (("lstm", 2), ("gru", 1))
 ]
+OTHERS: list[dict[str, Any]] = [
+    {"cell": cell, **options}
+    for cell in CELLS
+    if cell not in ("lstm", "gru")
+    for options in (
+        {"attention": "additive"},
+        {"attention": "general", "layers": 2, "feed": True},
+        {"attention": "none", "one_network": True},
+    )
+]
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +73,7 @@ def trained(pairs: Pairs, **settings: Any) -> Seq2Seq:
     return Seq2Seq(**{**SMALL, **settings}).fit(pairs)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(map(str, kind.values())))
+@pytest.mark.parametrize("kind", KINDS + OTHERS, ids=lambda kind: "-".join(map(str, kind.values())))
 def test_q01_the_probability_of_a_target_is_the_product_of_its_steps(kind: dict[str, Any]) -> None:
     """Q01: log p(d | e) = Σ_t log p(d_t | d_<t, e), and each step's probabilities sum to one."""
     pairs = reversed_pairs(12)
@@ -92,7 +103,7 @@ def test_q01_a_translation_stops_at_its_end() -> None:
     assert np.mean(right) > 0.9
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(map(str, kind.values())))
+@pytest.mark.parametrize("kind", KINDS + OTHERS, ids=lambda kind: "-".join(map(str, kind.values())))
 def test_neighbours_in_a_batch_change_nothing(kind: dict[str, Any]) -> None:
     pairs = reversed_pairs(20)
     model = trained(pairs, **kind)
@@ -104,7 +115,7 @@ def test_neighbours_in_a_batch_change_nothing(kind: dict[str, Any]) -> None:
             assert_allclose(weights.sum(1), 1, atol=1e-6)
 
 
-@pytest.mark.parametrize("cell", ["lstm", "gru"])
+@pytest.mark.parametrize("cell", CELLS)
 def test_g09_one_network_reads_the_source_then_start_then_its_own_words(cell: str) -> None:
     """Row G09: the probabilities are those of one network that reads e, ``<start>``, d in a single pass from zeros."""
     pairs = reversed_pairs(10)
@@ -165,6 +176,57 @@ def test_attention_is_that_of_the_formulas() -> None:
         assert_allclose(found.weights.numpy(), expected.weights.numpy(), atol=1e-6)
         assert_allclose(found.context.numpy(), expected.context.numpy(), atol=1e-6)
         assert float(found.weights[1, :, 2].abs().max()) == 0
+
+
+# Cells
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_every_cell_of_a_language_model_translates_and_is_saved(cell: Any, tmp_path: Path) -> None:
+    pairs = reversed_pairs(60)
+    model = Seq2Seq(**{**SMALL, "epochs": 8}, cell=cell, layers=2, rate=1e-2, dropout=0.1)
+    losses = [step.loss for step in model.train(pairs)]
+    assert np.mean(losses[-4:]) < np.mean(losses[:4]) - 0.05
+    save(model, tmp_path / "model")
+    again: Any = load(tmp_path / "model")
+    assert again.cell == cell
+    assert torch.equal(again.flat_weights(), model.flat_weights())
+    for ours, theirs in zip(model.logprobs(pairs), again.logprobs(pairs), strict=True):
+        assert_array_equal(ours, theirs)
+    assert model.search(pairs.sources, width=3) == again.search(pairs.sources, width=3)
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_every_cell_begins_as_it_does_in_a_language_model(cell: str) -> None:
+    """Forget gates are open, an IRNN begins as the identity, gains are one; the bridge sets h, and c if it exists."""
+    network = TranslationNetwork(9, 9, True, 6, 8, 8, 2, cell, True, "general", False, True)
+    weights = views(new_flat(network.tensors(), torch.device("cpu")), network.tensors())
+    network.initialise(weights, torch.Generator().manual_seed(1))
+    for layer, units in (("encoder1.behind", 4), ("decoder0", 8)):
+        bias = weights[f"{layer}.input_bias"].view(-1, units)
+        forget = {"cifg": 0, "lstm": 1, "peephole": 1, "ln-lstm": 1, "slstm": 1}.get(cell)
+        assert bias.sum(1).tolist() == [units * (gate == forget) for gate in range(len(bias))]
+    if cell == "irnn":
+        assert torch.equal(weights["decoder1.recurrent"], IDENTITY * torch.eye(8))
+    if cell == "ln-lstm":
+        assert weights["encoder0.ahead.norm"].sum(1).tolist() == [4.0] * 9 + [0.0]
+    assert len(weights["bridge"]) == 2 * 8 * (2 if cell in ("lstm", "cifg", "peephole", "ln-lstm", "slstm") else 1)
+
+
+def test_the_decoder_of_an_slstm_begins_with_a_mean_of_one_value() -> None:
+    """h = o · c / n is bounded by 1 whatever the bridge gives, since n begins at 1 and |c| ≤ n."""
+    network = TranslationNetwork(9, 9, True, 6, 8, 8, 1, "slstm", True, "general", False, True)
+    weights = views(new_flat(network.tensors(), torch.device("cpu")), network.tensors())
+    for part in weights.values():
+        part.normal_(0, 1, generator=torch.Generator().manual_seed(2))
+    memory = network.encode(weights, torch.tensor([[3, 4], [5, 6], [7, 1]]), torch.tensor([3, 2]))
+    h, c, n, m = memory.state
+    assert (n == 1).all()
+    assert (m == 0).all()
+    x = network._vectors(weights["target"], torch.tensor([[1, 1], [2, 8], [4, 5]]))
+    out, (_, c, n, _) = network._layers(weights, x, (h, c, n, m), NOTHING_DROPPED)
+    assert float(out.abs().max()) <= 1 + 1e-6
+    assert (c.abs() <= n + 1e-6).all()
 
 
 # Training
@@ -352,7 +414,7 @@ def test_damaged_parts_are_refused() -> None:
     [
         ({"attention": "dot", "encoder": 16}, "equal size, not 16 and 8 units: general or additive"),
         ({"attention": "bilinear"}, "attention is 'bilinear': expected additive or dot"),
-        ({"cell": "rnn"}, "cell is 'rnn'"),
+        ({"cell": "transformer"}, "cell is 'transformer': expected rnn or irnn or lstm or gru"),
         ({"units": 0}, "units is 0"),
         ({"dropout": 1.0}, "dropout=1.0"),
         ({"sampling": "cosine"}, "sampling is 'cosine'"),
