@@ -43,9 +43,6 @@ from foreword.training.task import Weights
 READ_AT_ONCE = 8192
 """Words that are read together when scoring: documents of similar length in a batch, or a chunk of a long one."""
 
-LATER = ("mogrify", "softmaxes")
-"""Settings that older saved models do not have."""
-
 
 @dataclass(frozen=True, slots=True)
 class NeuralState:
@@ -314,7 +311,7 @@ def _plain(value: Any) -> Json:
 def _checked(model: type[NeuralLM], settings: dict[str, Json]) -> dict[str, Any]:
     """Check saved settings against the constructor: the same names, each of its default's type. Return arguments."""
     wanted = {**model.constructor_settings(), "dropout": None, "training": None, "seed": 0}
-    given: dict[str, Any] = {name: wanted[name] for name in LATER if name in wanted} | settings
+    given: dict[str, Any] = dict(settings)
     if set(given) != set(wanted):
         raise ValueError(f"the settings are {sorted(settings)}, not {sorted(wanted)}")
     for name, default in wanted.items():

@@ -378,6 +378,19 @@ def test_a_model_that_is_saved_again_gives_what_it_gave(folder: str, tmp_path: P
     check(folder, ASK[folder.partition(".")[0]](foreword.load(tmp_path / "again", verify=True)))
 
 
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_network_saved_again_names_the_settings_it_named(folder: str, tmp_path: Path) -> None:
+    """Settings that 0.1.0 did not have are left out at their defaults, so that fingerprints of runs stay the same."""
+    model = foreword.load(FROZEN / folder)
+    if not hasattr(model, "run_id"):
+        pytest.skip("not a network")
+    foreword.save(model, tmp_path / "again")
+    before, after = (
+        (place / "model.json").read_text(encoding="utf-8") for place in (FROZEN / folder, tmp_path / "again")
+    )
+    assert json.loads(after)["settings"] == json.loads(before)["settings"]
+
+
 @pytest.mark.parametrize("name", FOREIGN)
 def test_a_file_of_another_tool_gives_what_it_gave(name: str) -> None:
     check(f"files/{name}", ASK[READ_AS[name]](foreword.load(FILES / name)))
