@@ -290,6 +290,13 @@ class NeuralLM(LearntVocab, MeanScore, NeuralModel[Corpus]):
         return model
 
 
+def neural_model(model: object, needed_by: str, sort: str = "neural") -> NeuralLM:
+    """Return a neural language model; raise a SettingError for anything else."""
+    if not isinstance(model, NeuralLM):
+        raise SettingError(f"{needed_by} needs a {sort} language model, not a {type(model).__name__}")
+    return model
+
+
 def _temperature_in(arrays: Mapping[str, Array]) -> float:
     """Return the temperature that was stored with the weights; 1 where there is none."""
     if TEMPERATURE not in arrays:
