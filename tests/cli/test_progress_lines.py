@@ -7,8 +7,9 @@ import time
 import pytest
 
 from foreword.cli import progress
-from foreword.cli.printing import with_singulars
+from foreword.cli.options import OutputOptions
 from foreword.cli.progress import LogLines
+from foreword.picture.picture import plural
 
 
 def test_lines_come_at_growing_intervals(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,6 +44,9 @@ def test_quick_work_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
         assert meter is None
 
 
-def test_one_thing_is_in_the_singular() -> None:
-    line = "1 documents, 21 words, 1,001 tokens, 1 times, 0.1 pairs, 1 s"
-    assert with_singulars(line) == "1 document, 21 words, 1,001 tokens, 1 time, 0.1 pairs, 1 s"
+def test_one_thing_is_in_the_singular(capsys: pytest.CaptureFixture[str]) -> None:
+    counted = [plural(1, "document"), plural(21, "word"), plural(1001, "token"), plural(1, "class", "classes")]
+    with progress.job(OutputOptions(), "model") as work:
+        work.summary = ", ".join([*counted, plural(0, "class", "classes")])
+    line = "1 document, 21 words, 1,001 tokens, 1 class, 0 classes, "
+    assert capsys.readouterr().err.startswith(line)

@@ -250,6 +250,7 @@ class _Training:
     def _report(self, facts: dict[str, Any], measured: dict[str, Confusion]) -> None:
         from foreword.cli.measures import print_confusion
         from foreword.cli.printing import print_message, write_json
+        from foreword.picture.picture import plural
 
         if self.output.as_json:
             write_json({**facts, **{name: each.to_json() for name, each in measured.items()}})
@@ -261,11 +262,9 @@ class _Training:
         for name, each in measured.items():
             print_confusion(each, titles[name])
         if facts["output"] is not None and not self.output.quiet:
-            features = f"{facts['features']:,} features, " if "features" in facts else ""
-            print_message(
-                f"{facts['kind']}: {facts['texts']:,} texts, {facts['classes']:,} classes, {features}"
-                f"{facts['seconds']:.1f} s, saved in {facts['output']}"
-            )
+            sizes = [plural(facts["texts"], "text"), plural(facts["classes"], "class", "classes")]
+            sizes += [plural(facts["features"], "feature")] if "features" in facts else []
+            print_message(f"{facts['kind']}: {', '.join(sizes)}, {facts['seconds']:.1f} s, saved in {facts['output']}")
 
 
 def explain(

@@ -143,7 +143,7 @@ def build(
         index = new.fit_blocks(blocks, **options) if compressed else new.fit_blocks(blocks, names, **options)
         save(index, out)
         work.facts |= _compressed_facts(index) if compressed else _facts(index)
-        work.summary = COMPRESSED_SUMMARY if compressed else SUMMARY
+        work.summary = _summary(index)
         target.discard_checkpoint()
 
 
@@ -178,11 +178,17 @@ def append(
         blocks, names = named_blocks(texts, reading.reading(), id_field, work.meter)
         save(found.append_blocks(blocks, names, threads=threads), index)
         work.facts |= _facts(found)
-        work.summary = SUMMARY
+        work.summary = _summary(found)
 
 
-SUMMARY = "{tokens:,} tokens of {documents:,} documents, {segments} segments"
-COMPRESSED_SUMMARY = "{tokens:,} tokens of {documents:,} documents in {bytes:,} bytes"
+def _summary(index: TextIndex | CompressedTextIndex) -> str:
+    from foreword.picture.picture import plural
+    from foreword.pipeline.index import TextIndex
+
+    text = f"{plural(index.index.tokens, 'token')} of {plural(len(index), 'document')}"
+    if isinstance(index, TextIndex):
+        return f"{text}, {plural(len(index.index.segments), 'segment')}"
+    return f"{text} in {plural(index.index.nbytes, 'byte')}"
 
 
 def _facts(index: TextIndex) -> dict[str, int]:
@@ -240,7 +246,7 @@ def context(index: IndexFolder, words: Words, *, k: Most = 10, indexes: IndexOpt
         write_json({**asdict(found), "words": following})
         return
     if not output.quiet:
-        matched, times = plural(found.length, "token", "tokens"), plural(found.count, "time", "times")
+        matched, times = plural(found.length, "token"), plural(found.count, "time")
         print_message(f"matched {matched}, {found.matched!r}, {times}")
     for each in following:
         _write_cells(each["token"], each["count"], f"{each['probability']:.4f}")

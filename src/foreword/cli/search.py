@@ -101,6 +101,7 @@ def _index(
     from foreword.cli.models import check_output, load_tokenizer
     from foreword.cli.progress import job
     from foreword.cli.search_reading import named_blocks
+    from foreword.picture.picture import plural
     from foreword.pipeline.search import TextSearch
     from foreword.storage.atomic import nearest_existing
     from foreword.storage.folder import save
@@ -118,7 +119,7 @@ def _index(
         search.fit_blocks(blocks, names, threads=threads, scratch=nearest_existing(out), meter=work.meter)
         save(search, out)
         work.facts |= {"documents": len(search), "vocabulary": len(search.vocab)}
-        work.summary = "{documents:,} documents, {vocabulary:,} words"
+        work.summary = f"{plural(len(search), 'document')}, {plural(len(search.vocab), 'word')}"
 
 
 def add(
@@ -137,6 +138,7 @@ def add(
     from foreword.cli.models import load_able
     from foreword.cli.progress import job
     from foreword.cli.search_reading import named_blocks
+    from foreword.picture.picture import plural
     from foreword.storage.folder import save
 
     search: TextSearch = load_able(index, "search")
@@ -145,8 +147,10 @@ def add(
         blocks, names = named_blocks(texts, reading.reading(), id_field, work.meter)
         search.add_blocks(blocks, names, threads=threads, meter=work.meter)
         save(search, index)
-        work.facts |= {"documents": len(search), "new": len(names), "replaced": before + len(names) - len(search)}
-        work.summary = "{new:,} documents added, {replaced:,} of them in place of others, {documents:,} in all"
+        replaced = before + len(names) - len(search)
+        work.facts |= {"documents": len(search), "new": len(names), "replaced": replaced}
+        added = plural(len(names), "document")
+        work.summary = f"{added} added, {replaced:,} of them in place of others, {len(search):,} in all"
 
 
 def remove(
@@ -159,6 +163,7 @@ def remove(
     """Remove documents from an index by their names; the name of a file removes all its documents."""
     from foreword.cli.models import load_able
     from foreword.cli.progress import job
+    from foreword.picture.picture import plural
     from foreword.storage.folder import save
 
     search: TextSearch = load_able(index, "search")
@@ -167,7 +172,7 @@ def remove(
         search.remove(names, threads=threads, meter=work.meter)
         save(search, index)
         work.facts |= {"documents": len(search), "removed": before - len(search)}
-        work.summary = "{removed:,} documents removed, {documents:,} in all"
+        work.summary = f"{plural(before - len(search), 'document')} removed, {len(search):,} in all"
 
 
 def ranker_of(variant: Ranking, settings: list[str] | None) -> Ranker:

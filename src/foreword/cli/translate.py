@@ -137,6 +137,7 @@ def train(
         return
     settings, saved = begun
 
+    from foreword.picture.picture import plural
     from foreword.pipeline.fitting import learn_translator, new_translator
     from foreword.storage.folder import save
 
@@ -148,7 +149,8 @@ def train(
         save(translator, out)
         saved.discard_checkpoint()
         work.facts |= {"pairs": len(texts[0]), **sizes_of(translator)}
-        work.summary = "translator, {attention} attention: {pairs:,} pairs, {parameters:,} weights"
+        sizes = f"{plural(len(texts[0]), 'pair')}, {translator.model.parameter_count:,} weights"
+        work.summary = f"translator, {translator.model.attention} attention: {sizes}"
         if valid is not None:
             work.facts["valid_score"] = translator.model.valid_score_
             work.measured = f", {translator.model.valid_score_:.3f} nats per token on {valid[0]}"
