@@ -25,6 +25,7 @@ from foreword.cli.options import (
     examples,
     kind_by_option,
     kind_option,
+    option_value,
 )
 from foreword.errors import InputError, SettingError
 
@@ -308,7 +309,13 @@ def explain(
             flush()
 
 
-add_command(app, train, TRAIN_EXAMPLES, kind_by_option("classifier", "nb-logistic"))
+def trained_kind(words: list[str]) -> tuple[str, kinds.Kind] | None:
+    """Return the kind that a call trains, with the features that ``--features`` names."""
+    found = kind_by_option("classifier", "nb-logistic")(words)
+    return found and (found[0], with_features(found[1], option_value(words, "--features")))
+
+
+add_command(app, train, TRAIN_EXAMPLES, trained_kind)
 add_command(app, predict, PREDICT_EXAMPLES)
 add_command(app, explain, EXPLAIN_EXAMPLES)
 
@@ -331,23 +338,32 @@ def silent(line: str) -> None:
     """Print nothing."""
 
 
+def with_features(kind: kinds.Kind, features: str | None) -> kinds.Kind:
+    """Return a kind of classifier that learns from these features, with those of its usual settings that they have."""
+    if kind.features is None or features not in kinds.trained_as("features"):
+        return kind
+    known = signature(kinds.resolve(kinds.KINDS[features].home)).parameters
+    usual = {name: value for name, value in kind.features[1].items() if name in known}
+    return replace(kind, features=(features, usual))
+
+
 def maker(
     kind: str, features: FeaturesName | None, settings: Iterable[str] | None, calibrate: bool = False, seed: int = 0
 ) -> Callable[[], Any]:
     """Return a function that constructs a text classifier; features and model each get their settings."""
     from foreword.cli.settings import parse_settings
 
-    chosen = kinds.trained_as("classifier")[kind]
+    chosen = with_features(kinds.trained_as("classifier")[kind], features)
     if chosen.features is None:
         for given, option in ((features is not None, "--features"), (calibrate, "--calibrate")):
             if given:
                 raise typer.BadParameter(f"means nothing to {kind}, which reads text itself", param_hint=f"'{option}'")
         own = parse_settings(settings, kind, chosen.home)
         return lambda: kinds.build(chosen, {**chosen.names[kind], **own})
-    features_class = kinds.resolve(kinds.trained_as("features")[features or chosen.features[0]].home)
+    name, usual = chosen.features
+    features_class = kinds.resolve(kinds.KINDS[name].home)
     parsed = parse_settings(settings, kind, chosen.home, features_class)
     known = signature(features_class).parameters
-    usual = {key: value for key, value in chosen.features[1].items() if key in known}
     for_features = usual | {key: value for key, value in parsed.items() if key in known}
     for_model = {key: value for key, value in parsed.items() if key not in known}
 
