@@ -364,7 +364,7 @@ def maker(
     features_class = kinds.resolve(kinds.KINDS[name].home)
     parsed = parse_settings(settings, kind, chosen.home, features_class)
     known = signature(features_class).parameters
-    for_features = usual | {key: value for key, value in parsed.items() if key in known}
+    for_features = {**usual, **{key: value for key, value in parsed.items() if key in known}}
     for_model = {key: value for key, value in parsed.items() if key not in known}
 
     def make() -> TextClassifier:
