@@ -356,6 +356,12 @@ class Parts:
     arrays: dict[str, Array] = field(default_factory=dict)
     vocab: Vocab | None = None
 
+    def needed_vocab(self, *, unknown: bool = False) -> Vocab:
+        """Return the vocabulary; raise a ValueError if there is none, or ``unknown`` and it has no ``<unk>``."""
+        if self.vocab is None or (unknown and self.vocab.unknown is None):
+            raise ValueError("expected a vocabulary with <unk>" if unknown else "expected a vocabulary")
+        return self.vocab
+
     def check_flags(self, *names: str) -> None:
         """Raise a ValueError if one of these settings is not a boolean.
 

@@ -277,16 +277,15 @@ class NeuralLM(LearntVocab, MeanScore, NeuralModel[Corpus]):
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
         """Restore a saved model, on whatever device there is."""
-        if parts.vocab is None:
-            raise ValueError("expected a vocabulary")
+        vocab = parts.needed_vocab()
         parts.check_counts("layers", "mogrify", "rounds")
         model = cls(**_checked(cls, parts.settings))
-        tensors = model.network(parts.vocab).tensors()
+        tensors = model.network(vocab).tensors()
         if set(parts.arrays) - {TEMPERATURE} != set(tensors):
             raise ValueError(f"the arrays are {sorted(parts.arrays)}, not {sorted(tensors)}")
         model.load_weights(tensors, parts.arrays, prefix="")
         model.temperature_ = _temperature_in(parts.arrays)
-        model._vocab = parts.vocab
+        model._vocab = vocab
         return model
 
 

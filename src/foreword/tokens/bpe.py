@@ -331,9 +331,8 @@ class BPETokenizer(ShownInNotebook, EncoderPool["_PieceEncoder"]):
             if not (isinstance(settings[name], list) and all(isinstance(token, str) for token in settings[name])):
                 raise InputError(f"{name} must be a list of texts")
         tokenizer = cls(settings.pop("vocab_size"), **settings)
-        if parts.vocab is None:
-            raise InputError("a BPE tokenizer needs its vocabulary")
-        return tokenizer.with_merges(list(parts.vocab), parts.arrays["record"], end=parts.vocab[parts.vocab.end])
+        vocab = parts.needed_vocab()
+        return tokenizer.with_merges(list(vocab), parts.arrays["record"], end=vocab[vocab.end])
 
     def with_merges(self, names: list[str], record: Longs, *, end: str | None = None) -> Self:
         """Set a vocabulary and merges learnt elsewhere, after checking that they fit together.

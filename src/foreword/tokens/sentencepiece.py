@@ -320,16 +320,14 @@ class SentencePieceTokenizer(ShownInNotebook, EncoderPool["_WordEncoder"]):
         """Build a saved tokenizer."""
         parts.check_flags("byte_fallback")
         settings: dict[str, Any] = dict(parts.settings)
-        if parts.vocab is None:
-            raise InputError("a sentencepiece tokenizer needs its vocabulary")
-        arrays = parts.arrays
+        vocab, arrays = parts.needed_vocab(), parts.arrays
         how, names = settings["normalisation"], settings["names"]
         if not all(isinstance(value, str if name == "name" else bool) for name, value in how.items()):
             raise InputError("a setting of the normalisation is neither true nor false")
         if not all(isinstance(value, str) for value in names.values()):
             raise InputError("a name of a special piece is not a text")
         model = PieceModel(
-            tuple(parts.vocab)[: len(arrays["scores"])],
+            tuple(vocab)[: len(arrays["scores"])],
             np.array(arrays["scores"]),
             np.array(arrays["types"]),
             settings["algorithm"],

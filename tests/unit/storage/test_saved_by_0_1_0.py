@@ -378,6 +378,15 @@ def test_a_model_that_is_saved_again_gives_what_it_gave(folder: str, tmp_path: P
     check(folder, ASK[folder.partition(".")[0]](foreword.load(tmp_path / "again", verify=True)))
 
 
+@pytest.mark.parametrize("folder", ["awd-lstm", "bm25", "bpe", "character", "corpus", "elmo", "ngram", "word"])
+def test_a_model_that_lost_its_vocabulary_is_refused(folder: str) -> None:
+    model = foreword.load(FROZEN / folder)
+    parts = model.to_parts()
+    parts.vocab = None
+    with pytest.raises(ValueError, match="expected a vocabulary"):
+        type(model).from_parts(parts)
+
+
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_a_network_saved_again_names_the_settings_it_named(folder: str, tmp_path: Path) -> None:
     """Settings that 0.1.0 did not have are left out at their defaults, so that fingerprints of runs stay the same."""
