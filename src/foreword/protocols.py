@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
 from foreword.arrays import Array, Floats, Ids, Logs, Longs
+from foreword.errors import MissingVocabularyError
 
 if TYPE_CHECKING:
     from foreword.search.inverted import Found
@@ -357,9 +358,9 @@ class Parts:
     vocab: Vocab | None = None
 
     def needed_vocab(self, *, unknown: bool = False) -> Vocab:
-        """Return the vocabulary; raise a ValueError if there is none, or ``unknown`` and it has no ``<unk>``."""
+        """Return the vocabulary; raise a MissingVocabularyError without one, or ``unknown`` and it has no ``<unk>``."""
         if self.vocab is None or (unknown and self.vocab.unknown is None):
-            raise ValueError("expected a vocabulary with <unk>" if unknown else "expected a vocabulary")
+            raise MissingVocabularyError("a vocabulary with <unk>" if unknown else "a vocabulary")
         return self.vocab
 
     def check_flags(self, *names: str) -> None:

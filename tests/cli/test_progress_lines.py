@@ -45,8 +45,8 @@ def test_quick_work_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_one_thing_is_in_the_singular(capsys: pytest.CaptureFixture[str]) -> None:
-    counted = [plural(1, "document"), plural(21, "word"), plural(1001, "token"), plural(1, "class", "classes")]
-    with progress.job(OutputOptions(), "model") as work:
-        work.summary = ", ".join([*counted, plural(0, "class", "classes")])
+    with progress.job(OutputOptions(), "model", documents=1, words=21, tokens=1001) as work:
+        counted = [plural(1, "class", "classes"), plural(0, "class", "classes")]
+        work.summary = ", ".join([*map(work.count, work.facts), *counted])
     line = "1 document, 21 words, 1,001 tokens, 1 class, 0 classes, "
     assert capsys.readouterr().err.startswith(line)

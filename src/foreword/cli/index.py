@@ -23,6 +23,7 @@ from foreword.cli.search import IdField
 from foreword.errors import InputError
 
 if TYPE_CHECKING:
+    from foreword.cli.progress import ReportedJob
     from foreword.pipeline.compressed import CompressedTextIndex
     from foreword.pipeline.index import TextIndex
 
@@ -143,7 +144,7 @@ def build(
         index = new.fit_blocks(blocks, **options) if compressed else new.fit_blocks(blocks, names, **options)
         save(index, out)
         work.facts |= _compressed_facts(index) if compressed else _facts(index)
-        work.summary = _summary(index)
+        work.summary = _summary(work)
         target.discard_checkpoint()
 
 
@@ -178,17 +179,12 @@ def append(
         blocks, names = named_blocks(texts, reading.reading(), id_field, work.meter)
         save(found.append_blocks(blocks, names, threads=threads), index)
         work.facts |= _facts(found)
-        work.summary = _summary(found)
+        work.summary = _summary(work)
 
 
-def _summary(index: TextIndex | CompressedTextIndex) -> str:
-    from foreword.picture.picture import plural
-    from foreword.pipeline.index import TextIndex
-
-    text = f"{plural(index.index.tokens, 'token')} of {plural(len(index), 'document')}"
-    if isinstance(index, TextIndex):
-        return f"{text}, {plural(len(index.index.segments), 'segment')}"
-    return f"{text} in {plural(index.index.nbytes, 'byte')}"
+def _summary(work: ReportedJob) -> str:
+    text = f"{work.count('tokens')} of {work.count('documents')}"
+    return f"{text}, {work.count('segments')}" if "segments" in work.facts else f"{text} in {work.count('bytes')}"
 
 
 def _facts(index: TextIndex) -> dict[str, int]:

@@ -61,6 +61,12 @@ class ReportedJob:
     summary: str = ""
     measured: str = ""
 
+    def count(self, fact: str, thing: str = "") -> str:
+        """Return a fact with what it counts: 1 document, 1,200 documents. thing: unless the fact has its name."""
+        from foreword.picture.picture import plural
+
+        return plural(self.facts[fact], thing or fact.removesuffix("s"))
+
 
 @contextmanager
 def job(output: OutputOptions, out: str, **facts: Any) -> Iterator[ReportedJob]:

@@ -101,7 +101,6 @@ def _index(
     from foreword.cli.models import check_output, load_tokenizer
     from foreword.cli.progress import job
     from foreword.cli.search_reading import named_blocks
-    from foreword.picture.picture import plural
     from foreword.pipeline.search import TextSearch
     from foreword.storage.atomic import nearest_existing
     from foreword.storage.folder import save
@@ -119,7 +118,7 @@ def _index(
         search.fit_blocks(blocks, names, threads=threads, scratch=nearest_existing(out), meter=work.meter)
         save(search, out)
         work.facts |= {"documents": len(search), "vocabulary": len(search.vocab)}
-        work.summary = f"{plural(len(search), 'document')}, {plural(len(search.vocab), 'word')}"
+        work.summary = f"{work.count('documents')}, {work.count('vocabulary', 'word')}"
 
 
 def add(
@@ -138,7 +137,6 @@ def add(
     from foreword.cli.models import load_able
     from foreword.cli.progress import job
     from foreword.cli.search_reading import named_blocks
-    from foreword.picture.picture import plural
     from foreword.storage.folder import save
 
     search: TextSearch = load_able(index, "search")
@@ -149,7 +147,7 @@ def add(
         save(search, index)
         replaced = before + len(names) - len(search)
         work.facts |= {"documents": len(search), "new": len(names), "replaced": replaced}
-        added = plural(len(names), "document")
+        added = work.count("new", "document")
         work.summary = f"{added} added, {replaced:,} of them in place of others, {len(search):,} in all"
 
 
@@ -163,7 +161,6 @@ def remove(
     """Remove documents from an index by their names; the name of a file removes all its documents."""
     from foreword.cli.models import load_able
     from foreword.cli.progress import job
-    from foreword.picture.picture import plural
     from foreword.storage.folder import save
 
     search: TextSearch = load_able(index, "search")
@@ -172,7 +169,7 @@ def remove(
         search.remove(names, threads=threads, meter=work.meter)
         save(search, index)
         work.facts |= {"documents": len(search), "removed": before - len(search)}
-        work.summary = f"{plural(before - len(search), 'document')} removed, {len(search):,} in all"
+        work.summary = f"{work.count('removed', 'document')} removed, {len(search):,} in all"
 
 
 def ranker_of(variant: Ranking, settings: list[str] | None) -> Ranker:

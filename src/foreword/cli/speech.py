@@ -105,7 +105,6 @@ def train(
         return
     settings, target = begun
 
-    from foreword.picture.picture import plural
     from foreword.pipeline.fitting import run_network
     from foreword.pipeline.speech import SpeechRecogniser
     from foreword.storage.folder import save
@@ -120,8 +119,8 @@ def train(
         save(recogniser, out)
         target.discard_checkpoint()
         work.facts |= sizes_of(recogniser, recordings)
-        sizes = plural(len(recordings), "recording"), plural(len(recogniser.tokenizer.vocab), "symbol")
-        work.summary = f"recogniser: {sizes[0]}, {work.facts['seconds_of_sound']:,.0f} s, {sizes[1]}"
+        seconds = f"{work.facts['seconds_of_sound']:,.0f} s"
+        work.summary = f"recogniser: {work.count('recordings')}, {seconds}, {work.count('symbols')}"
         if held_out is not None:
             errors = recogniser.measure(held_out)
             work.facts["valid"] = errors.to_json()

@@ -111,7 +111,6 @@ def train(
     tagger = new_tagger(kind, files, column, scheme, settings)
     check_output(out, folder=True, kind=kinds.of(tagger).name, overwrite=overwrite or resume)
 
-    from foreword.picture.picture import plural
     from foreword.pipeline.fitting import Output  # imported now that the arguments are checked: it takes a while
 
     target = Output(out, resume)
@@ -122,10 +121,9 @@ def train(
             tagged = read_treebanks(files, tagger, errors, work.meter)
             held_out = None if valid is None else read_treebanks([valid], tagger, errors, work.meter)
         measures = fit_and_save(tagger, tagged, held_out, target, work.meter)
-        tokens, sentences, tags = sum(map(len, tagged.sentences)), len(tagged.sentences), len(tagger.tags_)
-        work.facts |= {"tokens": tokens, "sentences": sentences, "tags": tags}
-        read = f"{plural(tokens, 'token')} in {plural(sentences, 'sentence')}"
-        work.summary = f"{kind}: {read}, {plural(tags, 'tag')}"
+        sizes = {"tokens": sum(map(len, tagged.sentences)), "sentences": len(tagged.sentences)}
+        work.facts |= {**sizes, "tags": len(tagger.tags_)}
+        work.summary = f"{kind}: {work.count('tokens')} in {work.count('sentences')}, {work.count('tags')}"
         if measures is not None:
             work.facts["valid"] = measures.to_json()
             work.measured = _measured(measures, str(valid))

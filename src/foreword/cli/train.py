@@ -143,7 +143,6 @@ def train(
     check_output(out, folder=True, kind=chosen.name, overwrite=training.overwrite or training.resume)
     given = training.settings(kind, chosen, out, settings)
 
-    from foreword.picture.picture import plural
     from foreword.pipeline.fitting import Output  # imported now that the arguments are checked: it takes a while
 
     target = Output(out, training.resume)
@@ -152,7 +151,7 @@ def train(
     model = target.build(chosen, given)
     with job(output, out, kind=kind) as work:
         work.facts |= _train(model, texts, reading.reading(), vocabulary, training, target, work.meter)
-        work.summary = f"{kind}: {plural(work.facts['tokens'], 'token')}, a vocabulary of {work.facts['vocabulary']:,}"
+        work.summary = f"{kind}: {work.count('tokens')}, a vocabulary of {work.facts['vocabulary']:,}"
 
 
 def _train(

@@ -137,7 +137,6 @@ def train(
         return
     settings, saved = begun
 
-    from foreword.picture.picture import plural
     from foreword.pipeline.fitting import learn_translator, new_translator
     from foreword.storage.folder import save
 
@@ -149,7 +148,7 @@ def train(
         save(translator, out)
         saved.discard_checkpoint()
         work.facts |= {"pairs": len(texts[0]), **sizes_of(translator)}
-        sizes = f"{plural(len(texts[0]), 'pair')}, {translator.model.parameter_count:,} weights"
+        sizes = f"{work.count('pairs')}, {work.count('parameters', 'weight')}"
         work.summary = f"translator, {translator.model.attention} attention: {sizes}"
         if valid is not None:
             work.facts["valid_score"] = translator.model.valid_score_

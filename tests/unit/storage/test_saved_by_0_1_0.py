@@ -30,6 +30,7 @@ from typer.testing import CliRunner
 
 import foreword
 from foreword.cli import app
+from foreword.errors import MissingVocabularyError
 
 FROZEN = Path(__file__).parents[2] / "fixtures" / "v0_1_0"
 STOPPED, FILES = FROZEN / "stopped", FROZEN / "files"
@@ -383,7 +384,7 @@ def test_a_model_that_lost_its_vocabulary_is_refused(folder: str) -> None:
     model = foreword.load(FROZEN / folder)
     parts = model.to_parts()
     parts.vocab = None
-    with pytest.raises(ValueError, match="expected a vocabulary"):
+    with pytest.raises(MissingVocabularyError, match="expected a vocabulary"):
         type(model).from_parts(parts)
 
 
