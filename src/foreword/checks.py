@@ -36,6 +36,13 @@ def check_corpus(corpus: Any, vocab: object = None) -> None:
         corpus.check(vocab)
 
 
+def check_held_out(corpus: Any, vocab: object = None) -> None:
+    """Raise an InputError unless this is a corpus, as ``check_corpus`` does, by which settings can be chosen."""
+    check_corpus(corpus, vocab)
+    if len(corpus.ids) == 0:
+        raise InputError("the held-out text is empty: there is nothing to choose by")
+
+
 def check_text(text: object) -> None:
     """Raise an InputError unless this is one text, as a string or UTF-8."""
     if not isinstance(text, str | bytes):

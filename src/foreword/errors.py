@@ -6,6 +6,7 @@ makes no sense rather than work that failed.
 
     ForewordError
       InputError            a text, file or folder that cannot be read
+        MissingVocabularyError  a saved model without its vocabulary
         DivergedError       training diverged
         GpuMemoryError      a GPU too small for a training or for scoring
         CTCInputError       logits, labels or a folder that a CTC decoder cannot take
@@ -41,6 +42,13 @@ def _rebuild(kind: type[ForewordError], args: tuple[Any, ...]) -> ForewordError:
 
 class InputError(ForewordError):
     """A text, file or folder that cannot be read as what it should be."""
+
+
+class MissingVocabularyError(InputError, ValueError):
+    """A saved model without the vocabulary that it needs."""
+
+    def __init__(self, expected: str) -> None:
+        super().__init__(f"expected {expected}")
 
 
 class DivergedError(InputError):

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
 from foreword.arrays import Array, Floats, Ids, Logs, Longs
+from foreword.errors import MissingVocabularyError
 
 if TYPE_CHECKING:
     from foreword.search.inverted import Found
@@ -355,6 +356,12 @@ class Parts:
     settings: dict[str, Json]
     arrays: dict[str, Array] = field(default_factory=dict)
     vocab: Vocab | None = None
+
+    def needed_vocab(self, *, unknown: bool = False) -> Vocab:
+        """Return the vocabulary; raise a MissingVocabularyError without one, or ``unknown`` and it has no ``<unk>``."""
+        if self.vocab is None or (unknown and self.vocab.unknown is None):
+            raise MissingVocabularyError("a vocabulary with <unk>" if unknown else "a vocabulary")
+        return self.vocab
 
     def check_flags(self, *names: str) -> None:
         """Raise a ValueError if one of these settings is not a boolean.

@@ -7,8 +7,9 @@ import time
 import pytest
 
 from foreword.cli import progress
-from foreword.cli.printing import with_singulars
+from foreword.cli.options import OutputOptions
 from foreword.cli.progress import LogLines
+from foreword.picture.picture import plural
 
 
 def test_lines_come_at_growing_intervals(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,6 +44,9 @@ def test_quick_work_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
         assert meter is None
 
 
-def test_one_thing_is_in_the_singular() -> None:
-    line = "1 documents, 21 words, 1,001 tokens, 1 times, 0.1 pairs, 1 s"
-    assert with_singulars(line) == "1 document, 21 words, 1,001 tokens, 1 time, 0.1 pairs, 1 s"
+def test_one_thing_is_in_the_singular(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.job(OutputOptions(), "model", documents=1, words=21, tokens=1001) as work:
+        counted = [plural(1, "class", "classes"), plural(0, "class", "classes")]
+        work.summary = ", ".join([*map(work.count, work.facts), *counted])
+    line = "1 document, 21 words, 1,001 tokens, 1 class, 0 classes, "
+    assert capsys.readouterr().err.startswith(line)

@@ -104,6 +104,17 @@ def test_wrong_settings_leave_nothing(
     assert listing(tmp_path) == ["poem.txt"]
 
 
+@pytest.mark.parametrize("typed", ["hidden", "units"])
+def test_a_refused_setting_has_the_name_that_was_typed(
+    foreword: Foreword, poem: Path, tmp_path: Path, typed: str
+) -> None:
+    """The constructor says units; both names are accepted."""
+    result = foreword("train", "transformer", poem, "-o", tmp_path / "model", "--set", f"{typed}=-3")
+    assert (result.exit_code, result.stderr) == (2, f"foreword: {typed} is -3: expected at least 1\n")
+    result = foreword("train", "transformer", poem, "-o", tmp_path / "model", "--set", f"{typed}=3.5")
+    assert f"{typed} cannot be '3.5'" in result.stderr
+
+
 def test_device_is_for_neural_models(foreword: Foreword, poem: Path, tmp_path: Path) -> None:
     assert foreword("train", "unigram", poem, "-o", tmp_path / "model", "--device", "cpu").exit_code == 2
 

@@ -16,6 +16,7 @@ from foreword.errors import (
     ForewordError,
     InputError,
     MissingExtraError,
+    MissingVocabularyError,
     NoGpuError,
     NotFittedError,
     NotSaveableError,
@@ -35,6 +36,7 @@ from foreword.search.bm25 import BM25
     ("error", "kinds"),
     [
         (InputError("x.txt: no text"), (ForewordError,)),
+        (MissingVocabularyError("a vocabulary"), (InputError, ValueError)),
         (DivergedError("training diverged"), (InputError,)),
         (NoGpuError(), (SettingError,)),
         (NotSaveableError(3), (SettingError,)),

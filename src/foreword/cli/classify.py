@@ -25,6 +25,7 @@ from foreword.cli.options import (
     examples,
     kind_by_option,
     kind_option,
+    option_value,
 )
 from foreword.errors import InputError, SettingError
 
@@ -250,6 +251,7 @@ class _Training:
     def _report(self, facts: dict[str, Any], measured: dict[str, Confusion]) -> None:
         from foreword.cli.measures import print_confusion
         from foreword.cli.printing import print_message, write_json
+        from foreword.picture.picture import plural
 
         if self.output.as_json:
             write_json({**facts, **{name: each.to_json() for name, each in measured.items()}})
@@ -261,11 +263,9 @@ class _Training:
         for name, each in measured.items():
             print_confusion(each, titles[name])
         if facts["output"] is not None and not self.output.quiet:
-            features = f"{facts['features']:,} features, " if "features" in facts else ""
-            print_message(
-                f"{facts['kind']}: {facts['texts']:,} texts, {facts['classes']:,} classes, {features}"
-                f"{facts['seconds']:.1f} s, saved in {facts['output']}"
-            )
+            sizes = [plural(facts["texts"], "text"), plural(facts["classes"], "class", "classes")]
+            sizes += [plural(facts["features"], "feature")] if "features" in facts else []
+            print_message(f"{facts['kind']}: {', '.join(sizes)}, {facts['seconds']:.1f} s, saved in {facts['output']}")
 
 
 def explain(
@@ -309,7 +309,13 @@ def explain(
             flush()
 
 
-add_command(app, train, TRAIN_EXAMPLES, kind_by_option("classifier", "nb-logistic"))
+def trained_kind(words: list[str]) -> tuple[str, kinds.Kind] | None:
+    """Return the kind that a call trains, with the features that ``--features`` names."""
+    found = kind_by_option("classifier", "nb-logistic")(words)
+    return found and (found[0], with_features(found[1], option_value(words, "--features")))
+
+
+add_command(app, train, TRAIN_EXAMPLES, trained_kind)
 add_command(app, predict, PREDICT_EXAMPLES)
 add_command(app, explain, EXPLAIN_EXAMPLES)
 
@@ -332,24 +338,33 @@ def silent(line: str) -> None:
     """Print nothing."""
 
 
+def with_features(kind: kinds.Kind, features: str | None) -> kinds.Kind:
+    """Return a kind of classifier that learns from these features, with those of its usual settings that they have."""
+    if kind.features is None or features not in kinds.trained_as("features"):
+        return kind
+    known = signature(kinds.resolve(kinds.KINDS[features].home)).parameters
+    usual = {name: value for name, value in kind.features[1].items() if name in known}
+    return replace(kind, features=(features, usual))
+
+
 def maker(
     kind: str, features: FeaturesName | None, settings: Iterable[str] | None, calibrate: bool = False, seed: int = 0
 ) -> Callable[[], Any]:
     """Return a function that constructs a text classifier; features and model each get their settings."""
     from foreword.cli.settings import parse_settings
 
-    chosen = kinds.trained_as("classifier")[kind]
+    chosen = with_features(kinds.trained_as("classifier")[kind], features)
     if chosen.features is None:
         for given, option in ((features is not None, "--features"), (calibrate, "--calibrate")):
             if given:
                 raise typer.BadParameter(f"means nothing to {kind}, which reads text itself", param_hint=f"'{option}'")
         own = parse_settings(settings, kind, chosen.home)
         return lambda: kinds.build(chosen, {**chosen.names[kind], **own})
-    features_class = kinds.resolve(kinds.trained_as("features")[features or chosen.features[0]].home)
+    name, usual = chosen.features
+    features_class = kinds.resolve(kinds.KINDS[name].home)
     parsed = parse_settings(settings, kind, chosen.home, features_class)
     known = signature(features_class).parameters
-    usual = {key: value for key, value in chosen.features[1].items() if key in known}
-    for_features = usual | {key: value for key, value in parsed.items() if key in known}
+    for_features = {**usual, **{key: value for key, value in parsed.items() if key in known}}
     for_model = {key: value for key, value in parsed.items() if key not in known}
 
     def make() -> TextClassifier:

@@ -23,6 +23,7 @@ from foreword.cli.search import IdField
 from foreword.errors import InputError
 
 if TYPE_CHECKING:
+    from foreword.cli.progress import ReportedJob
     from foreword.pipeline.compressed import CompressedTextIndex
     from foreword.pipeline.index import TextIndex
 
@@ -143,7 +144,7 @@ def build(
         index = new.fit_blocks(blocks, **options) if compressed else new.fit_blocks(blocks, names, **options)
         save(index, out)
         work.facts |= _compressed_facts(index) if compressed else _facts(index)
-        work.summary = COMPRESSED_SUMMARY if compressed else SUMMARY
+        work.summary = _summary(work)
         target.discard_checkpoint()
 
 
@@ -178,11 +179,12 @@ def append(
         blocks, names = named_blocks(texts, reading.reading(), id_field, work.meter)
         save(found.append_blocks(blocks, names, threads=threads), index)
         work.facts |= _facts(found)
-        work.summary = SUMMARY
+        work.summary = _summary(work)
 
 
-SUMMARY = "{tokens:,} tokens of {documents:,} documents, {segments} segments"
-COMPRESSED_SUMMARY = "{tokens:,} tokens of {documents:,} documents in {bytes:,} bytes"
+def _summary(work: ReportedJob) -> str:
+    text = f"{work.count('tokens')} of {work.count('documents')}"
+    return f"{text}, {work.count('segments')}" if "segments" in work.facts else f"{text} in {work.count('bytes')}"
 
 
 def _facts(index: TextIndex) -> dict[str, int]:
@@ -240,7 +242,7 @@ def context(index: IndexFolder, words: Words, *, k: Most = 10, indexes: IndexOpt
         write_json({**asdict(found), "words": following})
         return
     if not output.quiet:
-        matched, times = plural(found.length, "token", "tokens"), plural(found.count, "time", "times")
+        matched, times = plural(found.length, "token"), plural(found.count, "time")
         print_message(f"matched {matched}, {found.matched!r}, {times}")
     for each in following:
         _write_cells(each["token"], each["count"], f"{each['probability']:.4f}")

@@ -273,13 +273,28 @@ class Command(PlainHelp, TyperCommand):
         parsed: list[str] = super().parse_args(ctx, args)
         return parsed
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. A setting that is refused is called by the name that was typed, not by the constructor's."""
+        try:
+            return super().invoke(ctx)
+        except SettingError as error:
+            kind = self._trained_kind(ctx)
+            typed = {setting.partition("=")[0].replace("-", "_") for setting in ctx.params.get("settings") or []}
+            for name, own in {} if kind is None else kind[1].aliases.items():
+                if name in typed and str(error).startswith(f"{own} "):
+                    raise SettingError(f"{name}{str(error).removeprefix(own)}") from error
+            raise
+
     def format_settings(self, ctx: Any) -> None:
         """Print the settings of the kind."""
-        trained = getattr(self.callback, "trained", None)
-        if trained is not None and (found := trained(ctx.meta.get(WORDS, []))) is not None:
+        if (kind := self._trained_kind(ctx)) is not None:
             from foreword.cli.settings_help import print_settings
 
-            print_settings(*found)
+            print_settings(*kind)
+
+    def _trained_kind(self, ctx: Any) -> tuple[str, kinds.Kind] | None:
+        trained: TrainedKind | None = getattr(self.callback, "trained", None)
+        return None if trained is None else trained(ctx.meta.get(WORDS, []))
 
 
 WORDS = "foreword.words"
@@ -302,12 +317,17 @@ def kind_by_option(task: kinds.Task, usual: str) -> TrainedKind:
     """Return a function that finds the kind that ``--kind`` names; ``usual`` without it."""
 
     def find(words: list[str]) -> tuple[str, kinds.Kind] | None:
-        joined = " ".join(words).replace("--kind=", "--kind ")
-        name = joined.partition("--kind ")[2].partition(" ")[0] or usual
+        name = option_value(words, "--kind") or usual
         known = kinds.trained_as(task)
         return (name, known[name]) if name in known else None
 
     return find
+
+
+def option_value(words: list[str], option: str) -> str:
+    """Return the value that the words of a call give an option; nothing where they do not."""
+    joined = " ".join(words).replace(f"{option}=", f"{option} ")
+    return joined.partition(f"{option} ")[2].partition(" ")[0]
 
 
 def add_command(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -41,11 +40,6 @@ def write_json(value: Json | dict[str, Any]) -> None:
 def flush() -> None:
     """Flush standard output: a reader may be waiting for each answer."""
     sys.stdout.buffer.flush()
-
-
-def with_singulars(line: str) -> str:
-    """Return a line in which one thing is in the singular: "1 documents, 12 words" becomes "1 document, 12 words"."""
-    return re.sub(r"(?<![\d,.])1 ([a-z]+)s\b", r"1 \1", line)
 
 
 def print_message(line: str) -> None:

@@ -54,18 +54,24 @@ def progress(quiet: bool = False) -> Iterator[Meter | None]:
 
 @dataclass(slots=True)
 class ReportedJob:
-    """Work whose end is reported. facts: as ``--json`` prints them. summary: a line about them, in braces."""
+    """Work whose end is reported. facts: as ``--json`` prints them. summary: a line about them."""
 
     meter: Meter | None
     facts: dict[str, Any]
     summary: str = ""
     measured: str = ""
 
+    def count(self, fact: str, thing: str = "") -> str:
+        """Return a fact with what it counts: 1 document, 1,200 documents. thing: unless the fact has its name."""
+        from foreword.picture.picture import plural
+
+        return plural(self.facts[fact], thing or fact.removesuffix("s"))
+
 
 @contextmanager
 def job(output: OutputOptions, out: str, **facts: Any) -> Iterator[ReportedJob]:
     """Show the progress of work that saves something in ``out``; then report its facts and how long it took."""
-    from foreword.cli.printing import print_message, with_singulars, write_json
+    from foreword.cli.printing import print_message, write_json
 
     began = time.perf_counter()
     with progress(output.quiet) as meter:
@@ -75,8 +81,7 @@ def job(output: OutputOptions, out: str, **facts: Any) -> Iterator[ReportedJob]:
     if output.as_json:
         write_json({**work.facts, "seconds": seconds, "output": out})
     elif not output.quiet:
-        summary = with_singulars(work.summary.format(**work.facts))
-        print_message(f"{summary}, {seconds:.1f} s, saved in {out}{work.measured}")
+        print_message(f"{work.summary}, {seconds:.1f} s, saved in {out}{work.measured}")
 
 
 class LogLines:

@@ -118,7 +118,7 @@ def _index(
         search.fit_blocks(blocks, names, threads=threads, scratch=nearest_existing(out), meter=work.meter)
         save(search, out)
         work.facts |= {"documents": len(search), "vocabulary": len(search.vocab)}
-        work.summary = "{documents:,} documents, {vocabulary:,} words"
+        work.summary = f"{work.count('documents')}, {work.count('vocabulary', 'word')}"
 
 
 def add(
@@ -145,8 +145,10 @@ def add(
         blocks, names = named_blocks(texts, reading.reading(), id_field, work.meter)
         search.add_blocks(blocks, names, threads=threads, meter=work.meter)
         save(search, index)
-        work.facts |= {"documents": len(search), "new": len(names), "replaced": before + len(names) - len(search)}
-        work.summary = "{new:,} documents added, {replaced:,} of them in place of others, {documents:,} in all"
+        replaced = before + len(names) - len(search)
+        work.facts |= {"documents": len(search), "new": len(names), "replaced": replaced}
+        added = work.count("new", "document")
+        work.summary = f"{added} added, {replaced:,} of them in place of others, {len(search):,} in all"
 
 
 def remove(
@@ -167,7 +169,7 @@ def remove(
         search.remove(names, threads=threads, meter=work.meter)
         save(search, index)
         work.facts |= {"documents": len(search), "removed": before - len(search)}
-        work.summary = "{removed:,} documents removed, {documents:,} in all"
+        work.summary = f"{work.count('removed', 'document')} removed, {len(search):,} in all"
 
 
 def ranker_of(variant: Ranking, settings: list[str] | None) -> Ranker:

@@ -77,20 +77,20 @@ def settings_of(model: type) -> dict[str, Any]:
 
 
 def _parse(setting: str, kind: str, allowed: dict[str, Any], aliases: dict[str, str]) -> tuple[str, Any]:
-    name, equals, text = setting.partition("=")
-    name = name.replace("-", "_")
-    name = aliases.get(name, name)
+    typed, equals, text = setting.partition("=")
+    typed = typed.replace("-", "_")
+    name = aliases.get(typed, typed)
     if not equals:
         raise typer.BadParameter(f"{setting!r} is not NAME=VALUE", param_hint=HINT)
     if name not in allowed:
         shared = {own: each for each, own in aliases.items()}
         known = [shared.get(each, each) for each in allowed]
-        meant = "".join(f" (did you mean {each}?)" for each in get_close_matches(name, known, 1))
+        meant = "".join(f" (did you mean {each}?)" for each in get_close_matches(typed, known, 1))
         listed = ", ".join(known) or "none"
-        raise typer.BadParameter(f"{kind} has no setting {name!r}{meant}: expected {listed}", param_hint=HINT)
+        raise typer.BadParameter(f"{kind} has no setting {typed!r}{meant}: expected {listed}", param_hint=HINT)
     value = _value(text)
     if not fits(value, allowed[name]):
-        raise typer.BadParameter(f"{name} cannot be {text!r}: expected {spelled(allowed[name])}", param_hint=HINT)
+        raise typer.BadParameter(f"{typed} cannot be {text!r}: expected {spelled(allowed[name])}", param_hint=HINT)
     return name, tuple(value) if isinstance(value, list) else value
 
 

@@ -119,7 +119,8 @@ def train(
         save(recogniser, out)
         target.discard_checkpoint()
         work.facts |= sizes_of(recogniser, recordings)
-        work.summary = "recogniser: {recordings:,} recordings, {seconds_of_sound:,.0f} s, {symbols} symbols"
+        seconds = f"{work.facts['seconds_of_sound']:,.0f} s"
+        work.summary = f"recogniser: {work.count('recordings')}, {seconds}, {work.count('symbols')}"
         if held_out is not None:
             errors = recogniser.measure(held_out)
             work.facts["valid"] = errors.to_json()

@@ -123,7 +123,7 @@ def train(
         measures = fit_and_save(tagger, tagged, held_out, target, work.meter)
         sizes = {"tokens": sum(map(len, tagged.sentences)), "sentences": len(tagged.sentences)}
         work.facts |= {**sizes, "tags": len(tagger.tags_)}
-        work.summary = "{kind}: {tokens:,} tokens in {sentences:,} sentences, {tags} tags"
+        work.summary = f"{kind}: {work.count('tokens')} in {work.count('sentences')}, {work.count('tags')}"
         if measures is not None:
             work.facts["valid"] = measures.to_json()
             work.measured = _measured(measures, str(valid))

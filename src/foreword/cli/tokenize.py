@@ -130,8 +130,7 @@ def write_corpus(
     if output.as_json:
         write_json({"documents": len(corpus), "tokens": len(corpus.ids), "output": folder})
     elif not output.quiet:
-        documents, tokens = plural(len(corpus), "document", "documents"), plural(len(corpus.ids), "token", "tokens")
-        print_message(f"{documents}, {tokens}, saved in {folder}")
+        print_message(f"{plural(len(corpus), 'document')}, {plural(len(corpus.ids), 'token')}, saved in {folder}")
 
 
 def spellings(vocab: Vocab, tokens: bool, as_json: bool) -> list[str]:

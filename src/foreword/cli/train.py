@@ -151,7 +151,7 @@ def train(
     model = target.build(chosen, given)
     with job(output, out, kind=kind) as work:
         work.facts |= _train(model, texts, reading.reading(), vocabulary, training, target, work.meter)
-        work.summary = "{kind}: {tokens:,} tokens, a vocabulary of {vocabulary:,}"
+        work.summary = f"{kind}: {work.count('tokens')}, a vocabulary of {work.facts['vocabulary']:,}"
 
 
 def _train(

@@ -148,7 +148,8 @@ def train(
         save(translator, out)
         saved.discard_checkpoint()
         work.facts |= {"pairs": len(texts[0]), **sizes_of(translator)}
-        work.summary = "translator, {attention} attention: {pairs:,} pairs, {parameters:,} weights"
+        sizes = f"{work.count('pairs')}, {work.count('parameters', 'weight')}"
+        work.summary = f"translator, {translator.model.attention} attention: {sizes}"
         if valid is not None:
             work.facts["valid_score"] = translator.model.valid_score_
             work.measured = f", {translator.model.valid_score_:.3f} nats per token on {valid[0]}"

@@ -20,8 +20,6 @@ PER_POWER = 8
 SHARES = 50
 """Bins of a histogram of probabilities."""
 
-DOCUMENTS = ("document", "documents")
-
 SMALLEST = 1e-9
 """Smaller values are in the bin of 0."""
 
@@ -122,7 +120,7 @@ def edges(name: str, index: int) -> tuple[float, float]:
 def described(tally: Tally, seconds: float | None = None, done_before: int = 0) -> list[str]:
     """Describe a tally in lines. seconds: of this run; done_before: bytes that an earlier run had read."""
     share = f" ({percent(tally.kept / tally.documents)})" if tally.documents else ""
-    lines = [f"{plural(tally.documents, *DOCUMENTS)}, {tally.kept:,} kept{share}"]
+    lines = [f"{plural(tally.documents, 'document')}, {tally.kept:,} kept{share}"]
     lines += [f"{count:,} rejected by {rule}" for rule, count in tally.rejected.items() if count]
     lines += [_without_model(name, labels) for name, labels in tally.unscored.items()]
     lines.append(f"{tally.bytes_in / 1e6:,.1f} MB read, {tally.bytes_out / 1e6:,.1f} MB written")
@@ -208,7 +206,7 @@ def _numbers(name: str, bins: Mapping[str, int]) -> Picture:
     total = sum(numbered.values())
     scale = "" if is_share(name) else ", on a logarithmic scale"
     title = f"How {'the size of ' if name.endswith('score') else ''}{name} is spread"
-    caption = f"{plural(total, *DOCUMENTS)}; half of them are {_below_middle(name, numbered)}{scale}."
+    caption = f"{plural(total, 'document')}; half of them are {_below_middle(name, numbered)}{scale}."
     return Picture(svg(title, HEIGHT + 24, shapes), title, caption)
 
 
@@ -240,7 +238,7 @@ def _labels(name: str, bins: Mapping[str, int]) -> Picture:
     title = f"How {name} is spread"
     rest = f"; {len(ranked) - len(shown):,} rarer ones are not drawn" if len(ranked) > len(shown) else ""
     caption = (
-        f"{shown[0][0]} is the most frequent, {percent(shown[0][1] / total)} of {plural(total, *DOCUMENTS)}{rest}."
+        f"{shown[0][0]} is the most frequent, {percent(shown[0][1] / total)} of {plural(total, 'document')}{rest}."
     )
     return Picture(svg(title, BAR_ROW * len(shown), shapes), title, caption)
 

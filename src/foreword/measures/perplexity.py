@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from foreword.errors import ForewordError, InputError
 from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, LanguageModel, S
 from foreword.tokens.corpus import Corpus
+from foreword.tokens.vocab import Vocab
+
+M = TypeVar("M", bound=LanguageModel[Any])
 
 CHUNK_TOKENS = 1 << 20
 """Log-probabilities in memory at a time (8 MB), unless one document alone is longer."""
@@ -49,6 +52,17 @@ class MeanScore:
         if len(corpus.ids) == 0:
             raise InputError("the text is empty: there is nothing to score")
         return float(self.logprobs(corpus).mean())
+
+
+class WrappedModel(MeanScore, Generic[M]):
+    """A language model that scores with another one."""
+
+    model: M
+
+    @property
+    def vocab(self) -> Vocab:
+        """The vocabulary of the model."""
+        return self.model.vocab
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,21 +33,19 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
 from foreword.arrays import Doubles, Ids, Logs, Longs
-from foreword.checks import check_number, saveable
+from foreword.checks import check_held_out, check_number, saveable
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.measures.perplexity import MeanScore
+from foreword.measures.perplexity import M, MeanScore, WrappedModel
 from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, LanguageModel, Parts, Rows
 from foreword.storage.folder import nest, unnest
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
-
-M = TypeVar("M", bound=LanguageModel[Any])
 
 NEAR_ENOUGH = 1e-6
 """Weights are learnt until no others could gain more than this, in nats per token."""
@@ -129,8 +127,7 @@ class Mixture(ShownInNotebook, MeanScore):
 
     def learn_weights(self, held_out: Corpus) -> Self:
         """Learn the maximum-likelihood weights on held-out text by EM, within ``NEAR_ENOUGH``."""
-        if len(held_out.ids) == 0:
-            raise InputError("the held-out text is empty: there is nothing to learn weights from")
+        check_held_out(held_out)
         logs = np.stack([np.asarray(model.logprobs(held_out), np.float64) for model in self.models])
         for step in weight_steps(logs):
             self.weights_ = step.weights
@@ -256,15 +253,8 @@ class CachedState:
         return CachedState(self.of_model[rows], self.recent[rows])
 
 
-class ModelWithCache(ShownInNotebook, MeanScore, Generic[M]):
+class ModelWithCache(ShownInNotebook, WrappedModel[M]):
     """A model and a cache of the document's own words."""
-
-    model: M
-
-    @property
-    def vocab(self) -> Vocab:
-        """Return the vocabulary of the model."""
-        return self.model.vocab
 
     def fit(self, corpus: Corpus, *, valid: Corpus | None = None) -> Self:
         """Fit the model; the cache fills while a text is read."""

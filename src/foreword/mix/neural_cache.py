@@ -22,7 +22,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from foreword.errors import InputError, MissingExtraError, SettingError
+from foreword.errors import MissingExtraError
 
 try:
     import torch
@@ -31,9 +31,9 @@ except ImportError:
     raise MissingExtraError("torch", "neural", "a neural language model") from None
 
 from foreword.arrays import Floats, Ids, Logs, Longs
-from foreword.checks import check_corpus, check_number, saveable
+from foreword.checks import check_corpus, check_held_out, check_number, saveable
 from foreword.mix.combine import NEAR_ENOUGH, ModelWithCache, weight_steps
-from foreword.neural.model import NeuralLM, NeuralState
+from foreword.neural.model import NeuralLM, NeuralState, neural_model
 from foreword.nn.network import word_logs
 from foreword.protocols import Json, Meter, Parts, Rows
 from foreword.storage.folder import nest, unnest
@@ -70,12 +70,10 @@ class NeuralCache(ModelWithCache[NeuralLM]):
     """
 
     def __init__(self, model: NeuralLM, *, size: int = 500, theta: float = 0.3, weight: float = 0.1) -> None:
-        if not isinstance(model, NeuralLM):
-            raise SettingError(f"a neural cache needs a neural language model, not a {type(model).__name__}")
+        self.model = neural_model(model, "a neural cache")
         check_number("size", size, whole=True, least=1)
         check_number("theta", theta)
         check_number("weight", weight, below=1)
-        self.model = model
         self.size = size
         self.theta = theta
         self.weight = weight
@@ -94,9 +92,7 @@ class NeuralCache(ModelWithCache[NeuralLM]):
         meter: Meter | None = None,
     ) -> Self:
         """Choose size and θ by grid search, and λ for each by EM, to maximise the likelihood of held-out text."""
-        check_corpus(held_out, model.vocab)
-        if len(held_out.ids) == 0:
-            raise InputError("the held-out text is empty: the settings of a cache cannot be chosen by it")
+        check_held_out(held_out, model.vocab)
         found = [_cache_lookup(model, ids, sizes, thetas, meter) for ids in held_out.documents()]
         logs, caches = np.concatenate([each[0] for each in found]), np.concatenate([each[1] for each in found], axis=2)
         best, chosen = -np.inf, (sizes[0], thetas[0], 0.0)

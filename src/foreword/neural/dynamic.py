@@ -29,15 +29,14 @@ import torch
 from torch import Tensor
 
 from foreword.arrays import Ids, Logs
-from foreword.checks import check_corpus, check_number
-from foreword.errors import ForewordError, InputError, SettingError
-from foreword.measures.perplexity import MeanScore
-from foreword.neural.model import NeuralLM
+from foreword.checks import check_corpus, check_held_out, check_number
+from foreword.errors import ForewordError, InputError
+from foreword.measures.perplexity import WrappedModel
+from foreword.neural.model import NeuralLM, neural_model
 from foreword.nn.network import BIAS, TEMPERATURE, mixed, output_weight, word_logs
 from foreword.nn.softmax import linear_cross_entropy
 from foreword.protocols import Meter
 from foreword.tokens.corpus import Corpus
-from foreword.tokens.vocab import Vocab
 from foreword.training.graphs import Graphed
 from foreword.training.model import gpu_memory
 
@@ -52,7 +51,7 @@ TEXTS, UPDATES = 20, 500
 """Positions at which the training text is read in parallel to measure gradients, and chunks that are read, at most."""
 
 
-class DynamicEvaluation(MeanScore):
+class DynamicEvaluation(WrappedModel[NeuralLM]):
     """A neural language model that learns while it is scored; a document begins with the trained weights.
 
     rate, decay: of the update above. steps: words between two updates.
@@ -60,12 +59,10 @@ class DynamicEvaluation(MeanScore):
     """
 
     def __init__(self, model: NeuralLM, *, rate: float = 0.1, decay: float = 0.001, steps: int = 5) -> None:
-        if not isinstance(model, NeuralLM):
-            raise SettingError(f"dynamic evaluation needs a neural language model, not a {type(model).__name__}")
+        self.model = neural_model(model, "dynamic evaluation")
         check_number("rate", rate)
         check_number("decay", decay)
         check_number("steps", steps, whole=True, least=1)
-        self.model = model
         self.rate = rate
         self.decay = decay
         self.steps = steps
@@ -73,11 +70,6 @@ class DynamicEvaluation(MeanScore):
 
     def __repr__(self) -> str:
         return f"DynamicEvaluation({self.model!r}, rate={self.rate:g}, decay={self.decay:g}, steps={self.steps})"
-
-    @property
-    def vocab(self) -> Vocab:
-        """The vocabulary of the model."""
-        return self.model.vocab
 
     def measure_gradients(
         self, corpus: Corpus, *, texts: int = TEXTS, updates: int = UPDATES, meter: Meter | None = None
@@ -122,6 +114,7 @@ class DynamicEvaluation(MeanScore):
         """Choose rate and decay by a held-out text: rates from the lowest on until it gets worse, then decays, then the
         rates next to the best once more.
         """
+        check_held_out(held_out, self.vocab)
         tried: dict[tuple[float, float], float] = {}
 
         def score(rate: float, decay: float) -> float:

@@ -43,9 +43,6 @@ from foreword.training.task import Weights
 READ_AT_ONCE = 8192
 """Words that are read together when scoring: documents of similar length in a batch, or a chunk of a long one."""
 
-LATER = ("mogrify", "softmaxes")
-"""Settings that older saved models do not have."""
-
 
 @dataclass(frozen=True, slots=True)
 class NeuralState:
@@ -280,17 +277,23 @@ class NeuralLM(LearntVocab, MeanScore, NeuralModel[Corpus]):
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
         """Restore a saved model, on whatever device there is."""
-        if parts.vocab is None:
-            raise ValueError("expected a vocabulary")
+        vocab = parts.needed_vocab()
         parts.check_counts("layers", "mogrify", "rounds")
         model = cls(**_checked(cls, parts.settings))
-        tensors = model.network(parts.vocab).tensors()
+        tensors = model.network(vocab).tensors()
         if set(parts.arrays) - {TEMPERATURE} != set(tensors):
             raise ValueError(f"the arrays are {sorted(parts.arrays)}, not {sorted(tensors)}")
         model.load_weights(tensors, parts.arrays, prefix="")
         model.temperature_ = _temperature_in(parts.arrays)
-        model._vocab = parts.vocab
+        model._vocab = vocab
         return model
+
+
+def neural_model(model: object, needed_by: str, sort: str = "neural") -> NeuralLM:
+    """Return a neural language model; raise a SettingError for anything else."""
+    if not isinstance(model, NeuralLM):
+        raise SettingError(f"{needed_by} needs a {sort} language model, not a {type(model).__name__}")
+    return model
 
 
 def _temperature_in(arrays: Mapping[str, Array]) -> float:
@@ -314,7 +317,7 @@ def _plain(value: Any) -> Json:
 def _checked(model: type[NeuralLM], settings: dict[str, Json]) -> dict[str, Any]:
     """Check saved settings against the constructor: the same names, each of its default's type. Return arguments."""
     wanted = {**model.constructor_settings(), "dropout": None, "training": None, "seed": 0}
-    given: dict[str, Any] = {name: wanted[name] for name in LATER if name in wanted} | settings
+    given: dict[str, Any] = dict(settings)
     if set(given) != set(wanted):
         raise ValueError(f"the settings are {sorted(settings)}, not {sorted(wanted)}")
     for name, default in wanted.items():

@@ -22,20 +22,18 @@ from typing import Self
 import numpy as np
 
 from foreword.arrays import Logs
-from foreword.checks import check_corpus, check_number
-from foreword.errors import InputError, SettingError
-from foreword.measures.perplexity import MeanScore
-from foreword.neural.model import NeuralLM
+from foreword.checks import check_corpus, check_held_out, check_number
+from foreword.measures.perplexity import WrappedModel
+from foreword.neural.model import NeuralLM, neural_model
 from foreword.neural.rows import ROWS, SCALE, TEMPERATURES, DropoutSamples, check_samples
 from foreword.protocols import Meter
 from foreword.tokens.corpus import Corpus
-from foreword.tokens.vocab import Vocab
 
 SCALES = (0.4, 0.6, 0.75, 0.9)
 """Factors of the dropout rates that are tried where a held-out text chooses."""
 
 
-class MonteCarloDropout(MeanScore):
+class MonteCarloDropout(WrappedModel[NeuralLM]):
     """A recurrent language model that is scored by the mean of networks with dropout.
 
     samples: number of networks. scale: factor of the dropout rates with which the model was trained. temperature: by
@@ -52,14 +50,12 @@ class MonteCarloDropout(MeanScore):
         temperature: float | None = None,
         seed: int = 0,
     ) -> None:
-        if not isinstance(model, NeuralLM):
-            raise SettingError(f"Monte Carlo dropout needs a recurrent language model, not a {type(model).__name__}")
+        self.model = neural_model(model, "Monte Carlo dropout", "recurrent")
         check_number("samples", samples, whole=True, least=1)
         check_number("scale", scale)
         check_number("seed", seed, whole=True)
         check_samples(model)
         model.dropout.scaled(scale)  # refuses rates of 1 and more
-        self.model = model
         self.samples = samples
         self.scale = scale
         self.temperature = model.temperature_ if temperature is None else temperature
@@ -70,11 +66,6 @@ class MonteCarloDropout(MeanScore):
         settings = f"samples={self.samples}, scale={self.scale:g}, temperature={self.temperature:g}"
         return f"MonteCarloDropout({self.model!r}, {settings})"
 
-    @property
-    def vocab(self) -> Vocab:
-        """The vocabulary of the model."""
-        return self.model.vocab
-
     def tune(
         self,
         held_out: Corpus,
@@ -84,9 +75,7 @@ class MonteCarloDropout(MeanScore):
         meter: Meter | None = None,
     ) -> Self:
         """Choose scale and temperature by a held-out text, with at most 64 samples."""
-        check_corpus(held_out, self.vocab)
-        if len(held_out.ids) == 0:
-            raise InputError("the held-out text is empty: there is nothing to choose by")
+        check_held_out(held_out, self.vocab)
         tried = []
         for scale in scales:
             logs = self._logs(held_out, min(ROWS, self.samples), scale, temperatures, meter)

@@ -297,13 +297,11 @@ class NgramLM(ShownInNotebook, MeanScore):
         settings: dict[str, Any] = dict(parts.settings)
         sizes, discounts = settings.pop("sizes"), settings.pop("discounts")
         model = cls(**settings)
-        if parts.vocab is None:
-            raise InputError("an n-gram model needs its vocabulary")
         if len(sizes) != model.order or not all(type(size) is int for size in sizes):
             raise InputError("the numbers of n-grams do not fit the order")
         layout = HashLayout if model.layout == "hash" else TrieLayout
-        model.vocab_ = parts.vocab
-        model.layout_ = layout.open(parts.arrays, sizes, len(parts.vocab), model._method.uniform)
+        model.vocab_ = parts.needed_vocab()
+        model.layout_ = layout.open(parts.arrays, sizes, len(model.vocab_), model._method.uniform)
         model.discounts_ = [tuple(found) for found in discounts]
         return model
 

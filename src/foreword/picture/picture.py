@@ -79,9 +79,9 @@ def readable(number: float) -> str:
     return f"{digits}×{power_of_ten(int(power))}"
 
 
-def plural(count: int, one: str, several: str) -> str:
-    """Write a number with what it counts: 1 document, 1,200 documents."""
-    return f"{count:,} {one if count == 1 else several}"
+def plural(count: int, one: str, several: str = "") -> str:
+    """Write a number with what it counts: 1 document, 1,200 documents. several: the plural, unless it adds an s."""
+    return f"{count:,} {one if count == 1 else several or f'{one}s'}"
 
 
 def shorten(word: str, longest: int = 16) -> str:

@@ -267,11 +267,10 @@ class InvertedIndex:
         """Build an index from a model folder. Postings are not read, for they may be many: a term's are checked when it
         is first searched for.
         """
-        if parts.vocab is None:
-            raise InputError("an index needs its vocabulary")
+        vocab = parts.needed_vocab()
         arrays = [parts.arrays[name] for name in ("idf", "offsets", "pairs", "row_terms", "rows", "bounds")]
         idf, offsets, pairs, row_terms, rows, bounds = arrays
-        tokens, documents = len(parts.vocab), rows.shape[-1] if rows.ndim else 0
+        tokens, documents = len(vocab), rows.shape[-1] if rows.ndim else 0
         shapes = ((tokens,), (tokens + 1,), (len(pairs), 2), (len(rows),), (len(rows), documents), (tokens,))
         types = (np.float32, np.int64, np.int32, np.int32, np.float32, np.float32)
         for array, shape, kind in zip(arrays, shapes, types, strict=True):
@@ -289,7 +288,7 @@ class InvertedIndex:
         for numbers in (idf, bounds):
             if not (np.isfinite(numbers) & (numbers >= 0)).all():
                 raise ValueError("an idf or a bound is negative or not a number")
-        return cls(parts.vocab, idf, offsets, pairs, row_terms, rows, bounds)
+        return cls(vocab, idf, offsets, pairs, row_terms, rows, bounds)
 
 
 class IndexedRanker(ShownInNotebook):

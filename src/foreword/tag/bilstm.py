@@ -54,7 +54,15 @@ from foreword.training.batches import padded_ids, padded_vectors, similar_length
 from foreword.training.engine import Trainer
 from foreword.training.gradients import Shapes
 from foreword.training.model import NeuralModel, exact
-from foreword.training.settings import Training, TrainingSettings, dropout_of, options_from, saved_settings, settings_of
+from foreword.training.settings import (
+    Training,
+    TrainingSettings,
+    dropout_of,
+    options_from,
+    saved_settings,
+    settings_of,
+    without_later,
+)
 from foreword.training.task import BatchTask, Loss, Weights
 from foreword.training.workers import SINGLE_WORKER, WorkerGroup
 
@@ -73,9 +81,6 @@ OPTIONS: dict[str, Any] = {
     "words": 100, "characters": "cnn", "letter_units": 30, "spelling": 60, "crf": True, "both_ways": True,
     "inside": "bioes", "unseen": 1.0, "column": "upos", "cell": "lstm",
 }  # fmt: skip
-
-UNNAMED = {"cell": "lstm"}
-"""Values that are left out of files, so that those of the default are as they were."""
 
 
 class TaggerOptions(TrainingSettings, total=False):
@@ -403,9 +408,8 @@ class BiLSTMTagger(NeuralModel[TaggedText], WordTagger):
     def settings(self) -> dict[str, Json]:
         """Return the settings as model.json has them."""
         found: dict[str, Json] = {name: getattr(self, name) for name in ("units", "layers", *OPTIONS, "scheme", "seed")}
-        found = {name: value for name, value in found.items() if name not in UNNAMED or value != UNNAMED[name]}
         found["dropout"] = dropout_of(self.dropout, self.PLACES)
-        return found | settings_of(self.training, self.TRAINING, TRAINED)
+        return without_later(found, OPTIONS, "cell") | settings_of(self.training, self.TRAINING, TRAINED)
 
     def to_parts(self) -> Parts:
         """Return settings, weights and words to be saved, and the embedder."""

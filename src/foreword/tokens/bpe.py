@@ -27,11 +27,11 @@ from foreword.text.unicode import Cleaning, Form
 from foreword.tokens.characters import REPLACEMENT, character_ids, printable, spelling_of
 from foreword.tokens.corpus import Encoded, encode_text, max_ids
 from foreword.tokens.counting import Counted, count_pieces_of, pieces_of
-from foreword.tokens.encoder_pool import EncoderPool
+from foreword.tokens.encoder_pool import CachingEncoder, EncoderPool
 from foreword.tokens.kernels import encode_bpe
 from foreword.tokens.merges import Kind, Merge, Vetoed, learn_from_counts, merge_table, veto_by_spelling
 from foreword.tokens.pieces import CL100K, GPT2, O200K, QWEN2, SPACE_BEFORE, WHOLE, character_classes
-from foreword.tokens.strings import BATCH, add_strings, empty_rows, longer, rehash
+from foreword.tokens.strings import add_strings
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 
 if TYPE_CHECKING:
@@ -331,9 +331,8 @@ class BPETokenizer(ShownInNotebook, EncoderPool["_PieceEncoder"]):
             if not (isinstance(settings[name], list) and all(isinstance(token, str) for token in settings[name])):
                 raise InputError(f"{name} must be a list of texts")
         tokenizer = cls(settings.pop("vocab_size"), **settings)
-        if parts.vocab is None:
-            raise InputError("a BPE tokenizer needs its vocabulary")
-        return tokenizer.with_merges(list(parts.vocab), parts.arrays["record"], end=parts.vocab[parts.vocab.end])
+        vocab = parts.needed_vocab()
+        return tokenizer.with_merges(list(vocab), parts.arrays["record"], end=vocab[vocab.end])
 
     def with_merges(self, names: list[str], record: Longs, *, end: str | None = None) -> Self:
         """Set a vocabulary and merges learnt elsewhere, after checking that they fit together.
@@ -358,27 +357,18 @@ def _check_record(record: Longs, tokens: int) -> None:
         raise InputError("a merge names a token that is not in the vocabulary")
 
 
-class _PieceEncoder:
-    """The encoder of one thread: a cache of encoded pieces, and buffers."""
+class _PieceEncoder(CachingEncoder):
+    """The encoder of one thread: a cache of encoded pieces, about 100 MB at most, and buffers."""
 
-    LARGEST = 1 << 20  # pieces cached; about 100 MB at most
+    GROWTH = 4
 
     def __init__(self, tokenizer: BPETokenizer) -> None:
         self.tokenizer = tokenizer
         self.whole = tokenizer.whole_pieces if tokenizer.ignore_merges else {}
-        self.room = 1 << max(15, (2 * len(self.whole)).bit_length())
-        self._forget()
-        self._scratch(256)
-        self.batch, self.keys = np.empty(BATCH * 4, np.int64), np.empty(BATCH * 4, np.uint64)
+        super().__init__(1 << max(15, (2 * len(self.whole)).bit_length()), sum(map(len, self.whole)))
 
     def _forget(self) -> None:
-        room = self.room
-        self.slots = empty_rows(2 * room)
-        self.arena = np.empty(16 * room + sum(map(len, self.whole)), np.uint8)
-        self.starts = np.zeros(room + 2, np.int64)
-        self.memo_ends = np.zeros(room + 2, np.int64)
-        self.memo = np.empty(8 * room, np.int32)
-        self.size = 1  # number 0 is a document's end, which is not looked up
+        super()._forget()
         if self.whole:
             self._cache_tokens()
 
@@ -387,7 +377,7 @@ class _PieceEncoder:
         count = len(self.whole)
         add_strings(list(self.whole), self.slots, self.arena, self.starts, self.size)
         self.memo[:count] = list(self.whole.values())
-        self.memo_ends[1 : count + 1] = np.arange(1, count + 1)
+        self.records[1 : count + 1] = np.arange(1, count + 1)
         self.size += count
 
     def _scratch(self, length: int) -> None:
@@ -403,25 +393,10 @@ class _PieceEncoder:
         while need := encode_bpe(
             block.data, block.starts, block.stops, block.open,
             tokenizer.piece_pattern, character_classes(tokenizer.piece_pattern),
-            self.slots, self.arena, self.starts, self.memo_ends, self.memo,
+            self.slots, self.arena, self.starts, self.records, self.memo,
             tokenizer.kind == "characters", tokenizer.first_ids, tokenizer.merge_table, tokenizer.vocab.end,
             self.symbols, self.following, self.preceding, self.heap,
             out, ends, self.batch, self.keys, position,
         ):  # fmt: skip
             self._scratch(2 * need)
-        self.size = int(position[3])
-        if position[4]:
-            self._grow()
-        return Encoded(out[: position[2]].copy(), ends[: len(ends) - block.open])
-
-    def _grow(self) -> None:
-        """Enlarge the cache, or empty it at the limit: what is frequent is soon cached again."""
-        if self.room >= self.LARGEST:
-            self._forget()
-            return
-        self.room *= 4
-        slots = empty_rows(2 * self.room)
-        rehash(self.slots, slots)
-        self.slots, self.arena = slots, longer(self.arena, len(self.arena) + 12 * self.room)
-        self.starts, self.memo_ends = longer(self.starts, self.room + 2), longer(self.memo_ends, self.room + 2)
-        self.memo = longer(self.memo, 8 * self.room)
+        return self._finish(block, out, ends, position)

@@ -104,9 +104,7 @@ class CharacterTokenizer(ShownInNotebook, EncodesBlocks):
         """Build a saved tokenizer."""
         parts.check_flags("lowercase")
         tokenizer = cls(**parts.settings)  # type: ignore[arg-type]
-        if parts.vocab is None or parts.vocab.unknown is None:
-            raise InputError("a character tokenizer needs a vocabulary with <unk>")
-        tokenizer.vocab_ = parts.vocab
+        tokenizer.vocab_ = parts.needed_vocab(unknown=True)
         return tokenizer
 
 

@@ -181,9 +181,8 @@ class Corpus:
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
         """Build a saved corpus."""
-        if parts.vocab is None:
-            raise InputError("a corpus needs its vocabulary")
-        corpus = cls(parts.arrays["ids"], parts.arrays["offsets"], parts.arrays["byte_offsets"], parts.vocab)
+        ids, offsets, byte_offsets = (parts.arrays[name] for name in ("ids", "offsets", "byte_offsets"))
+        corpus = cls(ids, offsets, byte_offsets, parts.needed_vocab())
         corpus._check()
         return corpus
 

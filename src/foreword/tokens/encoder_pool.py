@@ -5,8 +5,12 @@ from __future__ import annotations
 from queue import Empty, SimpleQueue
 from typing import ClassVar, Generic, TypeVar
 
+import numpy as np
+
+from foreword.arrays import Ints, Longs
 from foreword.text.block import Block
-from foreword.tokens.corpus import EncodesBlocks
+from foreword.tokens.corpus import Encoded, EncodesBlocks
+from foreword.tokens.strings import BATCH, empty_rows, longer, rehash
 
 E = TypeVar("E")
 
@@ -45,3 +49,55 @@ class EncoderPool(EncodesBlocks, Generic[E]):
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
         self._encoders = SimpleQueue()
+
+
+class CachingEncoder:
+    """The encoder of one thread: a cache of encoded strings, and buffers.
+
+    room: strings that the cache has space for at first; reserved: bytes of them beyond 16 each. The table of strings is
+    that of ``strings.py``; ``memo`` holds their ids, ``records`` where those of a string are.
+    LARGEST: strings cached at most. GROWTH: factor by which a full cache grows. RECORD, IDS: numbers of ``records`` and
+    ids of ``memo`` for each string.
+    """
+
+    LARGEST: ClassVar[int] = 1 << 20
+    GROWTH: ClassVar[int] = 2
+    RECORD: ClassVar[int] = 1
+    IDS: ClassVar[int] = 8
+
+    def __init__(self, room: int, reserved: int = 0) -> None:
+        self.room, self.reserved = room, reserved
+        self._forget()
+        self._scratch(256)
+        self.batch, self.keys = np.empty(BATCH * 4, np.int64), np.empty(BATCH * 4, np.uint64)
+
+    def _scratch(self, length: int) -> None:
+        """Allocate the buffers for strings of this length."""
+        raise NotImplementedError
+
+    def _forget(self) -> None:
+        """Empty the cache."""
+        room = self.room
+        self.slots, self.arena = empty_rows(2 * room), np.empty(16 * room + self.reserved, np.uint8)
+        self.starts, self.records = np.zeros(room + 2, np.int64), np.zeros(self.RECORD * (room + 2), np.int64)
+        self.memo = np.empty(self.IDS * room, np.int32)
+        self.size = 1  # number 0 is a document's end, which is not looked up
+
+    def _grow(self) -> None:
+        """Enlarge the cache, or empty it at the limit: what is frequent is soon cached again."""
+        if self.room >= self.LARGEST:
+            self._forget()
+            return
+        self.room = room = self.GROWTH * self.room
+        slots = empty_rows(2 * room)
+        rehash(self.slots, slots)
+        self.slots, self.arena = slots, longer(self.arena, 16 * room + self.reserved)
+        self.starts, self.records = longer(self.starts, room + 2), longer(self.records, self.RECORD * (room + 2))
+        self.memo = longer(self.memo, self.IDS * room)
+
+    def _finish(self, block: Block, out: Ints, ends: Longs, position: Longs) -> Encoded:
+        """Return what a kernel has encoded; position: [document, offset, ids, strings cached, whether to grow, …]."""
+        self.size = int(position[3])
+        if position[4]:
+            self._grow()
+        return Encoded(out[: position[2]].copy(), ends[: len(ends) - block.open])

@@ -29,7 +29,7 @@ from foreword.tokens.bpe import DEFAULT_MEMORY
 from foreword.tokens.characters import REPLACEMENT
 from foreword.tokens.corpus import Encoded, encode_text
 from foreword.tokens.counting import count_pieces_of
-from foreword.tokens.encoder_pool import EncoderPool
+from foreword.tokens.encoder_pool import CachingEncoder, EncoderPool
 from foreword.tokens.kernels_sentencepiece import (
     CUT_EACH,
     DOUBLE,
@@ -57,7 +57,6 @@ from foreword.tokens.sentencepiece_file import (
     read_model,
     write_model,
 )
-from foreword.tokens.strings import BATCH, empty_rows, longer, rehash
 from foreword.tokens.unigram_training import learn_pieces
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 
@@ -321,16 +320,14 @@ class SentencePieceTokenizer(ShownInNotebook, EncoderPool["_WordEncoder"]):
         """Build a saved tokenizer."""
         parts.check_flags("byte_fallback")
         settings: dict[str, Any] = dict(parts.settings)
-        if parts.vocab is None:
-            raise InputError("a sentencepiece tokenizer needs its vocabulary")
-        arrays = parts.arrays
+        vocab, arrays = parts.needed_vocab(), parts.arrays
         how, names = settings["normalisation"], settings["names"]
         if not all(isinstance(value, str if name == "name" else bool) for name, value in how.items()):
             raise InputError("a setting of the normalisation is neither true nor false")
         if not all(isinstance(value, str) for value in names.values()):
             raise InputError("a name of a special piece is not a text")
         model = PieceModel(
-            tuple(parts.vocab)[: len(arrays["scores"])],
+            tuple(vocab)[: len(arrays["scores"])],
             np.array(arrays["scores"]),
             np.array(arrays["types"]),
             settings["algorithm"],
@@ -371,25 +368,17 @@ def load_sentencepiece(path: str | Path) -> SentencePieceTokenizer:
         raise InputError(f"{path}: not a sentencepiece model that Foreword reads: {error}") from error
 
 
-class _WordEncoder:
-    """The encoder of one thread: a cache of encoded words, and buffers. expected: bytes of its first block."""
+class _WordEncoder(CachingEncoder):
+    """The encoder of one thread: a cache of encoded words, about 130 MB at most, and buffers.
 
-    LARGEST = 1 << 20  # words cached; about 130 MB at most
+    expected: bytes of its first block.
+    """
+
+    RECORD, IDS = 4, 6
 
     def __init__(self, tables: PieceTables, end: int, escape: bool, expected: int) -> None:
         self.tables, self.end, self.escape = tables, end, escape
-        self.room = 1 << min(max(12, (expected // 16).bit_length()), 18)
-        self._forget()
-        self._scratch(256)
-        self.batch, self.keys = np.empty(BATCH * 4, np.int64), np.empty(BATCH * 4, np.uint64)
-
-    def _forget(self) -> None:
-        room = self.room
-        self.slots = empty_rows(2 * room)
-        self.arena = np.empty(16 * room, np.uint8)
-        self.starts, self.records = np.zeros(room + 2, np.int64), np.zeros(4 * (room + 2), np.int64)
-        self.memo = np.empty(6 * room, np.int32)
-        self.size = 1  # number 0 is a document's end, which is not looked up
+        super().__init__(1 << min(max(12, (expected // 16).bit_length()), 18))
 
     def _scratch(self, length: int) -> None:
         self.rounded, self.scores = (np.empty(length, self.tables.scores.dtype) for _ in range(2))
@@ -415,19 +404,4 @@ class _WordEncoder:
             self.heap, out, ends, self.batch, self.keys, position, sums,
         ):  # fmt: skip
             self._scratch(2 * need)
-        self.size = int(position[3])
-        if position[4]:
-            self._grow()
-        return Encoded(out[: position[2]].copy(), ends[: len(ends) - block.open])
-
-    def _grow(self) -> None:
-        """Enlarge the cache, or empty it at the limit: what is frequent is soon cached again."""
-        if self.room >= self.LARGEST:
-            self._forget()
-            return
-        self.room *= 2
-        slots = empty_rows(2 * self.room)
-        rehash(self.slots, slots)
-        self.slots, self.arena = slots, longer(self.arena, 16 * self.room)
-        self.starts, self.records = longer(self.starts, self.room + 2), longer(self.records, 4 * (self.room + 2))
-        self.memo = longer(self.memo, 6 * self.room)
+        return self._finish(block, out, ends, position)

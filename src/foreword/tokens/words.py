@@ -10,7 +10,7 @@ from typing import Literal, Self
 import numpy as np
 
 from foreword.arrays import Ids, Ints, Longs
-from foreword.errors import InputError, SettingError
+from foreword.errors import SettingError
 from foreword.native.parallel import cores, ordered_map
 from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, Parts
@@ -208,7 +208,5 @@ class WordTokenizer(ShownInNotebook, EncodesBlocks):
         """Build a saved tokenizer."""
         parts.check_flags("lowercase")
         tokenizer = cls(**parts.settings)  # type: ignore[arg-type]
-        if parts.vocab is None or parts.vocab.unknown is None:
-            raise InputError("a word tokenizer needs a vocabulary with <unk>")
-        tokenizer.vocab_ = parts.vocab
+        tokenizer.vocab_ = parts.needed_vocab(unknown=True)
         return tokenizer

@@ -124,17 +124,22 @@ class Training:
 
 
 LATER = ("unknown", "beta1", "l2", "reset", "two_tailed", "tempered", "state", "fresh")
-"""Fields that older versions do not have; at their defaults they are not stored, and fingerprints stay as they were."""
+"""Fields that 0.1.0 did not have."""
 
 
 def json_of(settings: Training | Dropout) -> dict[str, Json]:
     """Return the fields for JSON."""
-    found: dict[str, Json] = {}
-    for each in fields(settings):
-        value = getattr(settings, each.name)
-        if each.name not in LATER or value != each.default:
-            found[each.name] = list(value) if isinstance(value, tuple) else value
-    return found
+    values = {each.name: getattr(settings, each.name) for each in fields(settings)}
+    found = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+    return without_later(found, {each.name: each.default for each in fields(settings)}, *LATER)
+
+
+def without_later(settings: Mapping[str, Json], defaults: Mapping[str, Any], *later: str) -> dict[str, Json]:
+    """Return settings without those ``later`` than 0.1.0 that are at their defaults.
+
+    Files and the fingerprints of runs thus stay what they were in 0.1.0.
+    """
+    return {name: value for name, value in settings.items() if name not in later or value != defaults[name]}
 
 
 def options_from(defaults: Mapping[str, Any], given: Mapping[str, Any], *others: str) -> dict[str, Any]:

@@ -42,6 +42,7 @@ from foreword.training.settings import (
     options_from,
     saved_settings,
     settings_of,
+    without_later,
 )
 from foreword.training.task import Task
 from foreword.training.workers import SINGLE_WORKER, WorkerGroup
@@ -341,9 +342,7 @@ class Seq2Seq(NeuralModel[Pairs]):
         own = ("units", "layers", "cell", "words", "attention", *OPTIONS, "seed")
         found: dict[str, Json] = {name: getattr(self, name) for name in own}
         found["dropout"] = dropout_of(self.dropout, self.PLACES)
-        if not self.one_network:  # 0.1.0 did not have it, and the fingerprints of its runs stay as they were
-            del found["one_network"]
-        return found | settings_of(self.training, self.TRAINING, TRAINED)
+        return without_later(found, OPTIONS, "one_network") | settings_of(self.training, self.TRAINING, TRAINED)
 
     def to_parts(self) -> Parts:
         """Return settings, weights and the target's vocabulary; that of the source is stored as arrays."""

@@ -269,9 +269,8 @@ class ELMo(LearntVocab, NeuralModel[Sentences]):
             raise ValueError(f"'gamma' is {gamma!r}: expected a number")
         if mix.dtype != np.float64 or not np.isfinite(mix).all():
             raise ValueError(f"mix is {mix.dtype}, or not finite: expected float64")
-        if parts.vocab is None or parts.vocab.unknown is None:
-            raise ValueError(f"expected a vocabulary with {UNKNOWN}")
-        model._vocab, model._letters = parts.vocab, _numbered_letters([chr(point) for point in alphabet])
+        model._vocab = parts.needed_vocab(unknown=True)
+        model._letters = _numbered_letters([chr(point) for point in alphabet])
         model.load_weights(model.shapes(), parts.arrays)
         model.mix_, model.gamma_ = np.array(mix), gamma
         return model

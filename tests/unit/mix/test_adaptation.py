@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -210,5 +211,6 @@ def test_what_cannot_be_adapted_is_refused(model: RecurrentLM) -> None:
         DynamicEvaluation(model).measure_gradients(Corpus.from_ids([[2]], VOCAB))
     with pytest.raises(ForewordError, match="empty"):
         DynamicEvaluation(model).score(Corpus.from_ids([], VOCAB))
-    with pytest.raises(InputError, match="empty"):
-        NeuralCache.tuned(model, Corpus.from_ids([], VOCAB))
+    for choose in (partial(NeuralCache.tuned, model), DynamicEvaluation(model).tune):
+        with pytest.raises(InputError, match="empty"):
+            choose(Corpus.from_ids([], VOCAB))

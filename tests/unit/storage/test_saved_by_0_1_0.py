@@ -30,6 +30,7 @@ from typer.testing import CliRunner
 
 import foreword
 from foreword.cli import app
+from foreword.errors import MissingVocabularyError
 
 FROZEN = Path(__file__).parents[2] / "fixtures" / "v0_1_0"
 STOPPED, FILES = FROZEN / "stopped", FROZEN / "files"
@@ -376,6 +377,28 @@ def test_a_saved_model_gives_what_it_gave(folder: str) -> None:
 def test_a_model_that_is_saved_again_gives_what_it_gave(folder: str, tmp_path: Path) -> None:
     foreword.save(foreword.load(FROZEN / folder), tmp_path / "again")
     check(folder, ASK[folder.partition(".")[0]](foreword.load(tmp_path / "again", verify=True)))
+
+
+@pytest.mark.parametrize("folder", ["awd-lstm", "bm25", "bpe", "character", "corpus", "elmo", "ngram", "word"])
+def test_a_model_that_lost_its_vocabulary_is_refused(folder: str) -> None:
+    model = foreword.load(FROZEN / folder)
+    parts = model.to_parts()
+    parts.vocab = None
+    with pytest.raises(MissingVocabularyError, match="expected a vocabulary"):
+        type(model).from_parts(parts)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_network_saved_again_names_the_settings_it_named(folder: str, tmp_path: Path) -> None:
+    """Settings that 0.1.0 did not have are left out at their defaults, so that fingerprints of runs stay the same."""
+    model = foreword.load(FROZEN / folder)
+    if not hasattr(model, "run_id"):
+        pytest.skip("not a network")
+    foreword.save(model, tmp_path / "again")
+    before, after = (
+        (place / "model.json").read_text(encoding="utf-8") for place in (FROZEN / folder, tmp_path / "again")
+    )
+    assert json.loads(after)["settings"] == json.loads(before)["settings"]
 
 
 @pytest.mark.parametrize("name", FOREIGN)
