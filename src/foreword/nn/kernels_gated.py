@@ -97,13 +97,19 @@ def output_gradient(
     d_out, d_h, d_x, between, at, there, layer, t, mask_steps,
     LAYERS: tl.constexpr, MASKS: tl.constexpr, B: tl.constexpr, H: tl.constexpr,
 ):  # fmt: skip
-    """Return the gradient of a step's h: of the later step, and of the loss or the layer above. d_x becomes zero."""
+    """Return the gradient of a step's h: of the later step, and of the loss or the layer above. d_x becomes zero.
+
+    A load and a store of the same numbers may belong to different threads, in half precision above all, where both have
+    layouts of their own. The barrier keeps d_x, and d_h in the kernels that clear it, until all threads have read them.
+    """
     own = layer * (B * H)
     total = tl.load(d_h + own + at, there)
     if layer == LAYERS - 1:
         total += tl.load(d_out + t * (B * H) + at, there).to(tl.float32)
+        tl.debug_barrier()
     else:
         above = tl.load(d_x + own + at, there)
+        tl.debug_barrier()
         tl.store(d_x + own + at, tl.zeros_like(above), there)
         if MASKS:
             mask = tl.load(between + (layer * mask_steps + tl.minimum(t, mask_steps - 1)) * (B * H) + at, there)

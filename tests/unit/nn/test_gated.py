@@ -7,6 +7,7 @@ GPU.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ from torch import Tensor
 from foreword.nn import recurrent_network
 from foreword.nn.cells import GRUCell, run
 from foreword.nn.gated import GATED, run_gated
-from foreword.nn.gated_gpu import gated_layer, gated_stack
+from foreword.nn.gated_gpu import BACKWARD, gated_layer, gated_stack
 from foreword.nn.layers import gru
 from foreword.nn.recurrent_network import run_layer
 
@@ -246,6 +247,36 @@ def test_every_gradient_in_triton_s_interpreter(names: list[str]) -> None:
     command = [sys.executable, "-c", INTERPRETED, *names]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+HALF = ("h", "between", "d_out", "d_a", "d_s")
+"""Arguments of the backward kernels that are in half precision; the other arrays are float32."""
+
+
+def compiled_for_hopper(kernel: Any, sizes: dict[str, int]) -> str:
+    """Return the PTX of a kernel, compiled for a GPU that need not be there."""
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource, compile
+
+    numbers = ("wave", "lowest", "steps", "mask_steps")
+    kinds = dict.fromkeys(HALF, "*fp16") | dict.fromkeys(numbers, "i32") | dict.fromkeys(sizes, "constexpr")
+    signature = {name: kinds.get(name, "*fp32") for name in kernel.arg_names}
+    constants = {(at,): sizes[name] for at, name in enumerate(kernel.arg_names) if name in sizes}
+    aligned = {(at,): [["tt.divisibility", 16]] for at, kind in enumerate(signature.values()) if kind.startswith("*")}
+    source = ASTSource(fn=kernel, signature=signature, constexprs=constants, attrs=aligned)
+    return str(compile(source, target=GPUTarget("cuda", 90, 32)).asm["ptx"])
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed: torch brings it where there is a GPU")
+@pytest.mark.parametrize("cell", GATED)
+def test_what_a_backward_kernel_clears_has_been_read_by_all_threads(cell: str) -> None:
+    """A load and a store of the same numbers have different threads in half precision: a barrier is between them."""
+    kernel = BACKWARD[cell]
+    block = {"UNITS": 20, "BLOCK": 64} if cell == "ln-lstm" else {"BLOCK": 1024}
+    sizes = {"LAYERS": 2, "MASKS": 1, "APART": 1, "B": 16, "H": 64, "DEPENDENT": 0, **block}
+    done = re.findall(r"\b(ld\.global|st\.global|bar\.sync)", compiled_for_hopper(kernel, sizes))
+    assert done[0] == "ld.global"
+    assert done.index("bar.sync") < done.index("st.global")
 
 
 @on_gpu
