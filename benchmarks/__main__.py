@@ -13,7 +13,7 @@ from typing import Protocol, cast
 
 from benchmarks.data import check_texts
 from benchmarks.progress import say
-from benchmarks.report import Row, Section, keep, section_of, section_text
+from benchmarks.report import ELSEWHERE, Row, Section, keep, section_of, section_text, stored_sections, with_older_rows
 from foreword.errors import InputError
 
 SUBJECTS = (
@@ -50,9 +50,6 @@ SUBJECTS = (
     "ray",
 )
 
-ELSEWHERE = ("gpu_steps", "gpu_recurrent")
-"""Sections of the document that are measured on other machines, by programs of their own."""
-
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "POLARS_MAX_THREADS": "1",
@@ -75,7 +72,9 @@ def main() -> int:
     os.environ.update(ONE_THREAD)
     options = _options()
     if options.take:
-        keep(json.loads(options.take.read_text("utf-8")), (*SUBJECTS, *ELSEWHERE))
+        older, taken = stored_sections(), json.loads(options.take.read_text("utf-8"))
+        taken = {name: with_older_rows(section, older.get(name)) for name, section in taken.items()}
+        keep(taken, (*SUBJECTS, *ELSEWHERE))
         return 0
     try:
         check_texts()
@@ -104,7 +103,12 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m benchmarks", description="Measure against peers.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"what to measure: {', '.join(SUBJECTS)} (all)")
     parser.add_argument("--quick", action="store_true", help="smaller texts; docs/BENCHMARKS.md is left as it is")
-    parser.add_argument("--take", metavar="FILE", type=Path, help="put sections measured elsewhere into the document")
+    parser.add_argument(
+        "--take",
+        metavar="FILE",
+        type=Path,
+        help="put sections, or some of their rows, measured elsewhere into the document",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON, not tables")
     options = parser.parse_args()
     if unknown := set(options.names) - set(SUBJECTS):

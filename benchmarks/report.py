@@ -43,6 +43,9 @@ _PACKAGES = (
     "ray",
 )
 
+ELSEWHERE = ("gpu_steps", "gpu_recurrent")
+"""Sections of the document that are measured on other machines, by programs of their own."""
+
 _HEAD = """\
 # Benchmarks
 
@@ -131,10 +134,26 @@ def commit(checkout: Path | None = None) -> str:
     return asked.stdout.strip() or "unknown"
 
 
+def stored_sections() -> dict[str, Section]:
+    """Return the sections of the document; none where there is no document yet."""
+    return json.loads(_RESULTS.read_text("utf-8")) if _RESULTS.exists() else {}
+
+
+def with_older_rows(section: Section, older: Section | None) -> Section:
+    """Return a section, some of whose rows were measured, with the other rows of an older one; they say their age."""
+    found = {row["job"]: row for row in section["rows"]}
+    rows = []
+    for row in [] if older is None else older["rows"]:
+        age = "" if older is None else f"Measured {older['date']}, commit {older.get('commit', 'unknown')}."
+        note = str(row["note"])
+        aged = row if "Measured 20" in note else row | {"note": f"{note} {age}".strip()}
+        rows.append(found.pop(row["job"], aged))
+    return section | {"rows": [*rows, *found.values()]}
+
+
 def keep(measured: dict[str, Section], order: Sequence[str]) -> None:
     """Replace older sections, and rewrite the document with its sections in the given order."""
-    stored: dict[str, Section] = json.loads(_RESULTS.read_text("utf-8")) if _RESULTS.exists() else {}
-    stored |= measured
+    stored = stored_sections() | measured
     stored = {name: stored[name] for name in dict.fromkeys([*order, *stored]) if name in stored}
     _DOCS.mkdir(exist_ok=True)
     _RESULTS.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", "utf-8")
@@ -142,7 +161,7 @@ def keep(measured: dict[str, Section], order: Sequence[str]) -> None:
 
 
 def _document(sections: dict[str, Section]) -> str:
-    newest = max(sections.values(), key=lambda section: section["date"])
+    newest = max((part for name, part in sections.items() if name not in ELSEWHERE), key=lambda part: part["date"])
     rows = [row for section in sections.values() for row in section["rows"]]
     verdicts = [row["met"] for row in rows if row["met"] is not None and row["bar"] not in ("", "–")]
     head = _HEAD.format(

@@ -7,7 +7,8 @@
 The first row adapts to nothing. The others listen to the text they are scored on: the cache looks back at it, dynamic
 evaluation learns from it. The train split says how far dynamic evaluation may move each weight; the valid split chooses
 every setting; the test split is then scored once each way, from its first word to its last. With ``--out`` the rows go
-to a file, docs/results/adaptation.json, as they come; ``--title`` says there how the model was trained.
+to a file, docs/results/adaptation.json, as they come; ``--title`` says there how the model was trained. Rows of another
+machine's file are added by ``--take FILE``.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ from typing import Any
 import torch
 from awd_lstm import corpora, talk
 
-from foreword.lessons.claims.results import provenance, stored_rows, write_result
+from foreword.lessons.claims.results import provenance, stored_rows, take_rows, write_result
 from foreword.mix.neural_cache import NeuralCache
 from foreword.neural.dynamic import DynamicEvaluation
 from foreword.neural.model import NeuralLM
 from foreword.storage.folder import load
 from foreword.tokens.corpus import Corpus
 
+RESULTS = Path(__file__).parents[1] / "docs" / "results" / "adaptation.json"
 MEASURE = (
     "perplexity of the whole text, the state carried; adapted to the text that is scored by a cache or by learning, so "
     "not comparable with rows of other tables; every setting chosen on valid"
@@ -71,14 +73,20 @@ def measured(way: str, model: Any, settings: str, data: dict[str, Corpus], began
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="the folder that the model was trained on")
-    parser.add_argument("--model", type=Path, required=True, help="what --save wrote")
+    parser.add_argument("--data", type=Path, help="the folder that the model was trained on")
+    parser.add_argument("--model", type=Path, help="what --save wrote")
     parser.add_argument("--words", type=int, default=1 << 62, help="of valid, for choosing rate and decay")
     parser.add_argument("--title", default="", help="how the model was trained, for --out")
     parser.add_argument("--out", type=Path, help="a file of results; rows are added to it")
     parser.add_argument("--commit", help="of the code, where this is no checkout")
     parser.add_argument("--json", action="store_true", help="the table for machines")
+    parser.add_argument("--take", type=Path, metavar="FILE", help="run nothing: add the rows of another machine's file")
     given = parser.parse_args()
+    if given.take is not None:
+        take_rows(given.out or RESULTS, given.take)
+        return
+    if given.data is None or given.model is None:
+        parser.error("--data and --model are needed: the text's folder, and what --save wrote")
     model, data = load(given.model), corpora(given.data)
     if not isinstance(model, NeuralLM) or model.vocab != data["train"].vocab:
         parser.error(f"{given.model} is no neural model of this text's vocabulary")

@@ -31,7 +31,7 @@ import torch
 from awd_lstm import corpora, talk
 from torch import Tensor
 
-from foreword.lessons.claims.results import provenance, stored_rows, write_result
+from foreword.lessons.claims.results import provenance, stored_rows, take_rows, write_result
 from foreword.neural.mogrifier import RECIPE, Mogrifier
 from foreword.neural.rows import TEMPERATURES, RowReader, monte_carlo_losses
 from foreword.neural.training import LanguageModelTask
@@ -332,13 +332,6 @@ def record(path: Path, row: Row, given: argparse.Namespace, model: Mogrifier) ->
     write_result(path, {"measure": MEASURE, "rows": rows})
 
 
-def take(path: Path, other: Path) -> None:
-    """Add the rows of another file that are not there yet."""
-    rows = stored_rows(path)
-    rows += [row for row in stored_rows(other) if row not in rows]
-    write_result(path, {"measure": MEASURE, "rows": rows})
-
-
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--text", choices=list(TEXTS), default="ptb")
@@ -379,7 +372,7 @@ def options() -> argparse.Namespace:
 def main() -> None:
     given = options()
     if given.take is not None:
-        take(given.out, given.take)
+        take_rows(given.out, given.take)
         return
     folder = given.data or Path(os.environ.get("FOREWORD_DATA", "."), FOLDERS.get(given.text, given.text))
     data = letters(folder) if given.text == "characters" else corpora(folder)

@@ -79,6 +79,14 @@ def stored_rows(file: Path) -> list[dict[str, Any]]:
     ]
 
 
+def take_rows(file: Path, other: Path) -> None:
+    """Add the rows of another machine's file that a stored result does not have yet."""
+    result = json.loads((file if file.exists() else other).read_text(encoding="utf-8"))
+    rows = stored_rows(file)
+    rows += [row for row in stored_rows(other) if row not in rows]
+    write_result(file, {**result, "rows": rows})
+
+
 def missing_provenance(result: Any) -> list[str]:
     """Return what a result, or else its rows, do not say of how they were made."""
     missing = [name for name in PROVENANCE if result.get(name) in (None, "", "unknown")]
