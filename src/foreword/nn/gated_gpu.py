@@ -201,10 +201,10 @@ class GatedLauncher:
         self.a[0].copy_(from_x)
         self.a[1:] = bias[:, None, None]
         self.low = from_x.dtype
-        self.states = [self._room(torch.float32 if at else self.low) for at in range(len(states))]
-        for room, first in zip(self.states, states, strict=True):
-            room[:, 0].copy_(first)
-        self.gated = self._room(self.low) if cell == "gru-before" else self.states[0]
+        self.states = [self._buffer(torch.float32 if at else self.low) for at in range(len(states))]
+        for buffer, first in zip(self.states, states, strict=True):
+            buffer[:, 0].copy_(first)
+        self.gated = self._buffer(self.low) if cell == "gru-before" else self.states[0]
         self.products = torch.zeros_like(self.a) if cell in SEPARATE else self.a
         if cell == "gru":
             self.products[..., 2 * self.width :] = cast(Tensor, self.extra)[:, None]
@@ -216,7 +216,7 @@ class GatedLauncher:
         self.passed = self.between = self.states[0]
         self.inputs, self.masks = self.states[0][:-1, 1:], {"mask_steps": 1, "MASKS": 0}
         if between is not None:
-            self.passed, self.between = self._room(self.low, self.layers - 1), between.contiguous()
+            self.passed, self.between = self._buffer(self.low, self.layers - 1), between.contiguous()
             self.inputs = self.passed[:, :-1]
             self.masks = {"mask_steps": between.shape[1], "MASKS": self.layers - 1}
 
@@ -230,7 +230,7 @@ class GatedLauncher:
         block = min(POINTWISE, numbers & -numbers)
         return numbers // block, {**shared, "BLOCK": block, "num_warps": WARPS}
 
-    def _room(self, kind: torch.dtype, layers: int | None = None) -> Tensor:
+    def _buffer(self, kind: torch.dtype, layers: int | None = None) -> Tensor:
         """Return space for a state of every layer, or of ``layers`` of them."""
         return self._empty((layers or self.layers, self.steps + 1, self.texts, self.width), kind)
 
