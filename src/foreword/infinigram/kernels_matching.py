@@ -218,7 +218,8 @@ def match(
 def first_positions(text: Bytes, suffixes: Bytes, lows: Longs, highs: Longs, lengths: Longs, positions: Longs) -> None:
     """Find where runs, of ``lengths`` tokens, occur first in the text. lows, highs: their ranges; -1 for empty ones.
 
-    A frequent run stands near the beginning of the text: so many positions are compared with it as it has occurrences.
+    A frequent run occurs near the beginning of the text: the first positions are compared with it, as many as it has
+    occurrences.
     """
     for index in range(len(lows)):
         low, high, length, first = lows[index], highs[index], lengths[index], -1

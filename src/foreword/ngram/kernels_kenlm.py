@@ -191,7 +191,7 @@ def encode_words(
 ) -> int:
     """Encode the words between white space as our ids; return how many were written, or FULL for a damaged file.
 
-    Words of a text that look like ``<s>`` or ``</s>`` are unknown. open: the last document goes on in another block.
+    Words of a text that look like ``<s>`` or ``</s>`` are unknown. open: the last document continues in another block.
     """
     written = 0
     for document in range(len(starts)):

@@ -76,7 +76,7 @@ def augmented(frames: Floats, random: np.random.Generator) -> Floats:
     """Return normalised frames as another speaker might have said them: (F, M) → (F′, M).
 
     Faster or slower, by a longer or shorter vocal tract, which scales all formants, into another microphone, which
-    changes bands smoothly, with a stretch of time and a few bands missing. N. Jaitly and G. Hinton, "Vocal tract length
+    changes bands smoothly, with a span of time and a few bands missing. N. Jaitly and G. Hinton, "Vocal tract length
     perturbation (VTLP) improves speech recognition" (2013); D. Park et al., "SpecAugment" (2019). A word is short:
     with masks of up to a quarter of it, and stronger changes of speed, fewer digits of known speakers were right.
     """

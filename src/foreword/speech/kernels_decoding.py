@@ -1,7 +1,7 @@
 """Kernels of the CTC decoder: the frames of a recording extend prefix beams, which language models score.
 
 Every frame extends every beam by every label that is likely enough; candidates that read alike are added up, scored,
-and the best kept. Candidates get no nodes: they are told apart by a 64-bit hash of what they read, and only the ones
+and the best kept. Candidates get no nodes: a 64-bit hash of what they read distinguishes them, and only the ones
 that survive the frame are written to the trees of ``kernels_beams.py``. A text does get its node when the first
 candidate asks for it, with the states of the language models after it, so that each is asked once for each word.
 """

@@ -126,7 +126,7 @@ def _before_word(data: Bytes) -> int:
     Cutting before that space cannot change what GPT-2's or cl100k's pre-tokenisation gives. In both, no token goes
     from other characters on to a space, so one ends there anyway; and what follows is matched without looking back.
     The character before must not be white space: cl100k takes white space at the very end of a text in one token
-    (``\s++$``), which it would not have done had the text gone on.
+    (``\s++$``), which it would not have done had more text followed.
     """
     for start, stop in _windows(1, len(data) - 1):
         spaces = start + np.flatnonzero(data[start:stop] == _SPACE)

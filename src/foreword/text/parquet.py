@@ -119,8 +119,8 @@ def _column_blocks(file: Any, column: str, errors: Errors, block_bytes: int, rea
 def _rows_per_batch(metadata: Any, block_bytes: int) -> int:
     """Return how many rows make about one block: few where they are long, many where they are short.
 
-    Sizes are those of all columns. A footer has them column by column too, but whoever asks Arrow for those of a
-    damaged one is ended by it (``terminate``, Arrow 26); its own reader is not.
+    Sizes are those of all columns. A footer has them column by column too, but for a damaged one Arrow 26 ends
+    the process (``terminate``) when it is asked for those; its own reader raises an error.
     """
     size: int = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
     rows: int = metadata.num_rows
