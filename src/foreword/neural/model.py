@@ -43,6 +43,9 @@ from foreword.training.task import Weights
 READ_AT_ONCE = 8192
 """Words that are read together when scoring: documents of similar length in a batch, or a chunk of a long one."""
 
+ADDED = ("mogrify", "softmaxes")
+"""Settings that the first saved models do not have."""
+
 
 @dataclass(frozen=True, slots=True)
 class NeuralState:
@@ -317,7 +320,7 @@ def _plain(value: Any) -> Json:
 def _checked(model: type[NeuralLM], settings: dict[str, Json]) -> dict[str, Any]:
     """Check saved settings against the constructor: the same names, each of its default's type. Return arguments."""
     wanted = {**model.constructor_settings(), "dropout": None, "training": None, "seed": 0}
-    given: dict[str, Any] = dict(settings)
+    given: dict[str, Any] = {name: wanted[name] for name in ADDED if name in wanted} | settings
     if set(given) != set(wanted):
         raise ValueError(f"the settings are {sorted(settings)}, not {sorted(wanted)}")
     for name, default in wanted.items():
