@@ -7,6 +7,7 @@ the same numbers, so that none can be changed without the other.
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -116,16 +117,28 @@ def test_m02_the_page_shows_what_is_kept() -> None:
 
 
 def test_p07_the_mogrifiers_rows_are_on_the_page() -> None:
-    """P07: below 53.5 after 300 seconds, 52.5 after 450, and 50.3 by dropout samples; every row is on the page.
+    """P07: below 53.5 after 300 seconds, 52.5 after 450, 51.3 after 917 and 50.3 by dropout samples; every row is on
+    the page.
 
-    After 917 seconds 51.31 misses the bar of 51.3, by 0.01. What is asserted is what was reached, not that bar.
+    After 917 seconds the model of full rank meets the bar of 51.3; that of rank 88 misses it, by 0.01.
     """
     page = (DOCS / "awd_lstm.md").read_text(encoding="utf-8").replace("*", "")
-    rows = [row for row in kept("mogrifier")["rows"] if row["rounds"] and "runs_at_once" not in row]
+    rows = [row for row in kept("mogrifier")["rows"] if row["text"] == "ptb" and row["rounds"]]
+    rows = [row for row in rows if "runs_at_once" not in row]
     for row in rows:
         assert f"| {row['seconds']:.0f} | {row['epochs']:.0f} | {row['valid']:.2f} | {row['test']:.2f} |" in page
-        assert row["test"] < {300: 53.5, 450: 52.5, 917: 51.35}[round(row["seconds"])]  # 917: the bar was 51.3
+        assert row["test"] < {300: 53.5, 450: 52.5, 917: 51.35}[round(row["seconds"])]
+    assert min(row["test"] for row in rows) <= 51.3
     assert min(row.get("mc_test", 99.0) for row in rows) < 50.3
+
+
+def test_p07_characters() -> None:
+    """P07: bits per character of valid and test are on the page; a model of 24 to 48 million parameters."""
+    (row,) = [row for row in kept("mogrifier")["rows"] if row["text"] == "characters"]
+    assert 24e6 < row["parameters"] < 48e6
+    shown = cells("awd_lstm.md", "Mogrifier, 1,280 units")
+    assert shown[2] == f"{row['seconds']:.0f}"
+    assert shown[4:6] == [f"{math.log2(row[split]):.3f}" for split in ("valid", "test")]
 
 
 def test_p07_the_mogrifier_on_wikitext_2() -> None:
@@ -157,11 +170,13 @@ def test_p07_adapted_models_are_named_as_such() -> None:
     """P07: a cache and dynamic evaluation gain, and the page says that their numbers are not comparable."""
     table = kept("adaptation")
     assert missing_provenance(table) == []
-    plain, cache, dynamic = table["rows"]
-    assert max(cache["test"], dynamic["test"]) < plain["test"]
-    section = "### Adapted to the text it reads"
-    for row, title in ((plain, "nothing adapted"), (cache, "neural cache"), (dynamic, "dynamic evaluation")):
-        assert cells("awd_lstm.md", title, section)[3:5] == [f"{row['valid']:.2f}", f"{row['test']:.2f}"]
+    titles = {"plain": "nothing adapted"}
+    for trained, first in (("121 epochs", 0), ("657 epochs", 3)):
+        plain, cache, dynamic = rows = table["rows"][first : first + 3]
+        assert max(cache["test"], dynamic["test"]) < plain["test"]
+        for row in rows:
+            shown = cells("awd_lstm.md", f"{trained}, {titles.get(row['way'], row['way'])}")
+            assert shown[3:5] == [f"{row['valid']:.2f}", f"{row['test']:.2f}"]
     page = (DOCS / "awd_lstm.md").read_text(encoding="utf-8").replace("\n", " ")
     assert "not comparable with the others on this page" in page
 

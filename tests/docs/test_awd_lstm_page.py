@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -40,17 +39,6 @@ def test_the_steps_are_those_of_the_benchmark() -> None:
         assert row[3] == f"{measured['figures']['ratio']:.2f}"
 
 
-def test_the_mogrifier_s_runs_are_those_of_the_file() -> None:
-    runs = {
-        (f"{row['seconds']:.0f}", f"{row['valid']:.2f}", f"{row['test']:.2f}")
-        for row in stored("results/mogrifier.json")["rows"]
-        if row["text"] == "ptb" and "test" in row
-    }
-    shown = {(row[1], row[3], row[4]) for row in table("run | seconds | epochs | valid | test | test at")}
-    assert shown
-    assert shown <= runs
-
-
 def test_a_bar_that_was_missed_is_called_so() -> None:
     rows = [row for row in stored("results/mogrifier.json")["rows"] if round(row["seconds"]) == 917]
     low, full = sorted(rows, key=lambda row: row["seed"], reverse=True)
@@ -60,13 +48,3 @@ def test_a_bar_that_was_missed_is_called_so() -> None:
     assert "The bar for 920 seconds is 51.3: 51.12 meets it,\none run of one seed, and 51.31 misses it" in PAGE
     assert f"the best temperature of seed 2 is 1.12 after 300 seconds, 1.14 after 450 and\n{low['temperature']}" in PAGE
     assert all(row["command"].startswith("python recipes/mogrifier.py --seconds 915") for row in rows)
-
-
-def test_what_is_adapted_and_characters_are_those_of_the_files() -> None:
-    adapted = {(f"{row['valid']:.2f}", f"{row['test']:.2f}") for row in stored("results/adaptation.json")["rows"]}
-    shown = {(row[2], row[3]) for row in table("adapted | settings")}
-    assert len(shown) == 6
-    assert shown <= adapted
-    (row,) = [row for row in stored("results/mogrifier.json")["rows"] if row["text"] == "characters"]
-    (letters,) = table("run | seconds | epochs | valid, bits")
-    assert letters[3:] == [f"{math.log2(row[split]):.3f}" for split in ("valid", "test")]
