@@ -141,14 +141,18 @@ def stored_sections() -> dict[str, Section]:
 
 def with_older_rows(section: Section, older: Section | None) -> Section:
     """Return a section, some of whose rows were measured, with the other rows of an older one; they say their age."""
+    if older is None:
+        return section
+    age = f"Measured {older['date']}, commit {older.get('commit', 'unknown')}."
     found = {row["job"]: row for row in section["rows"]}
-    rows = []
-    for row in [] if older is None else older["rows"]:
-        age = "" if older is None else f"Measured {older['date']}, commit {older.get('commit', 'unknown')}."
-        note = str(row["note"])
-        aged = row if "Measured 20" in note else row | {"note": f"{note} {age}".strip()}
-        rows.append(found.pop(row["job"], aged))
-    return section | {"rows": [*rows, *found.values()]}
+    rows = [found.pop(row["job"], None) or _aged(row, age) for row in older["rows"]]
+    return {**section, "rows": [*rows, *found.values()]}
+
+
+def _aged(row: dict[str, object], age: str) -> dict[str, object]:
+    """Return a row whose note says when it was measured, as it may do already."""
+    note = str(row["note"])
+    return row if "Measured 20" in note else row | {"note": f"{note} {age}".strip()}
 
 
 def keep(measured: dict[str, Section], order: Sequence[str]) -> None:
@@ -157,10 +161,11 @@ def keep(measured: dict[str, Section], order: Sequence[str]) -> None:
     stored = {name: stored[name] for name in dict.fromkeys([*order, *stored]) if name in stored}
     _DOCS.mkdir(exist_ok=True)
     _RESULTS.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    _DOCUMENT.write_text(_document(stored), "utf-8")
+    _DOCUMENT.write_text(document(stored), "utf-8")
 
 
-def _document(sections: dict[str, Section]) -> str:
+def document(sections: dict[str, Section]) -> str:
+    """Return docs/BENCHMARKS.md."""
     newest = max((part for name, part in sections.items() if name not in ELSEWHERE), key=lambda part: part["date"])
     rows = [row for section in sections.values() for row in section["rows"]]
     verdicts = [row["met"] for row in rows if row["met"] is not None and row["bar"] not in ("", "–")]
