@@ -145,7 +145,7 @@ def with_older_rows(section: Section, older: Section | None) -> Section:
         return section
     age = f"Measured {older['date']}, commit {older.get('commit', 'unknown')}."
     found = {row["job"]: row for row in section["rows"]}
-    rows = [found.pop(row["job"], None) or _aged(row, age) for row in older["rows"]]
+    rows = [found.pop(row["job"]) if row["job"] in found else _aged(row, age) for row in older["rows"]]
     return {**section, "rows": [*rows, *found.values()]}
 
 
