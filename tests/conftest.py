@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from itertools import chain, groupby, zip_longest
@@ -80,6 +81,13 @@ if find_spec("torch") is None:  # an optional dependency, without wheels for eve
         ):
             report.outcome, report.longrepr = "skipped", (str(item.path), 0, f"Skipped: {NO_TORCH}")
         return report
+
+
+@pytest.fixture(autouse=True)
+def same_random_numbers() -> None:
+    """Begin every test with the same random numbers of torch, for tests that draw some without a generator."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
 
 
 @pytest.fixture(scope="session")
