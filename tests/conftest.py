@@ -1,4 +1,4 @@
-"""What all tests share: Ctrl-C that works, the order of the files, skips without torch, one browser per process."""
+"""What all tests share: Ctrl-C that works, the order of the files, random numbers, skips without torch, one browser."""
 
 from __future__ import annotations
 
