@@ -54,8 +54,8 @@ class EncoderPool(EncodesBlocks, Generic[E]):
 class CachingEncoder:
     """The encoder of one thread: a cache of encoded strings, and buffers.
 
-    room: strings that the cache has space for at first; reserved: bytes of them beyond 16 each. The table of strings is
-    that of ``strings.py``; ``memo`` holds their ids, ``records`` where those of a string are.
+    capacity: strings that the cache has space for at first; reserved: bytes of them beyond 16 each. The table of
+    strings is that of ``strings.py``; ``memo`` holds their ids, ``records`` where those of a string are.
     LARGEST: strings cached at most. GROWTH: factor by which a full cache grows. RECORD, IDS: numbers of ``records`` and
     ids of ``memo`` for each string.
     """
@@ -65,8 +65,8 @@ class CachingEncoder:
     RECORD: ClassVar[int] = 1
     IDS: ClassVar[int] = 8
 
-    def __init__(self, room: int, reserved: int = 0) -> None:
-        self.room, self.reserved = room, reserved
+    def __init__(self, capacity: int, reserved: int = 0) -> None:
+        self.capacity, self.reserved = capacity, reserved
         self._forget()
         self._scratch(256)
         self.batch, self.keys = np.empty(BATCH * 4, np.int64), np.empty(BATCH * 4, np.uint64)
@@ -77,23 +77,26 @@ class CachingEncoder:
 
     def _forget(self) -> None:
         """Empty the cache."""
-        room = self.room
-        self.slots, self.arena = empty_rows(2 * room), np.empty(16 * room + self.reserved, np.uint8)
-        self.starts, self.records = np.zeros(room + 2, np.int64), np.zeros(self.RECORD * (room + 2), np.int64)
-        self.memo = np.empty(self.IDS * room, np.int32)
+        capacity = self.capacity
+        self.slots, self.arena = empty_rows(2 * capacity), np.empty(16 * capacity + self.reserved, np.uint8)
+        self.starts, self.records = np.zeros(capacity + 2, np.int64), np.zeros(self.RECORD * (capacity + 2), np.int64)
+        self.memo = np.empty(self.IDS * capacity, np.int32)
         self.size = 1  # number 0 is a document's end, which is not looked up
 
     def _grow(self) -> None:
         """Enlarge the cache, or empty it at the limit: what is frequent is soon cached again."""
-        if self.room >= self.LARGEST:
+        if self.capacity >= self.LARGEST:
             self._forget()
             return
-        self.room = room = self.GROWTH * self.room
-        slots = empty_rows(2 * room)
+        self.capacity = capacity = self.GROWTH * self.capacity
+        slots = empty_rows(2 * capacity)
         rehash(self.slots, slots)
-        self.slots, self.arena = slots, longer(self.arena, 16 * room + self.reserved)
-        self.starts, self.records = longer(self.starts, room + 2), longer(self.records, self.RECORD * (room + 2))
-        self.memo = longer(self.memo, self.IDS * room)
+        self.slots, self.arena = slots, longer(self.arena, 16 * capacity + self.reserved)
+        self.starts, self.records = (
+            longer(self.starts, capacity + 2),
+            longer(self.records, self.RECORD * (capacity + 2)),
+        )
+        self.memo = longer(self.memo, self.IDS * capacity)
 
     def _finish(self, block: Block, out: Ints, ends: Longs, position: Longs) -> Encoded:
         """Return what a kernel has encoded; position: [document, offset, ids, strings cached, whether to grow, …]."""

@@ -361,14 +361,13 @@ class Seq2Seq(NeuralModel[Pairs]):
         source_facts = settings.pop("source", None)
         if type(shared) is not bool:
             raise ValueError(f"'shared' is {shared!r}: expected true or false")
-        if parts.vocab is None:
-            raise ValueError("it has no vocabulary")
+        target = parts.needed_vocab()
         parts.check_counts("layers")
         model = cls(**saved_settings(settings))
-        source = parts.vocab if shared else vocab_from_arrays(source_facts, parts.arrays)
-        network = model._network_of(source, parts.vocab)
+        source = target if shared else vocab_from_arrays(source_facts, parts.arrays)
+        network = model._network_of(source, target)
         model.load_weights(network.tensors(), parts.arrays)
-        model._vocabs, model._network = (source, parts.vocab), network
+        model._vocabs, model._network = (source, target), network
         return model
 
     def _network_of(self, source: Vocab, target: Vocab) -> TranslationNetwork:

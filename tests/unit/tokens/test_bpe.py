@@ -208,11 +208,11 @@ def test_what_was_worked_out_is_remembered_and_forgotten(monkeypatch: pytest.Mon
     expected = [plain.encode(tokenizer, text) for text in words]
     monkeypatch.setattr(_PieceEncoder, "LARGEST", 64)
     encoder = _PieceEncoder(tokenizer)
-    encoder.room = 16
+    encoder.capacity = 16
     encoder._forget()
     tokenizer._encoders.put(encoder)
     assert [tokenizer.encode(text).tolist() for text in words * 2] == expected * 2
-    assert encoder.room == 64
+    assert encoder.capacity == 64
     assert [ids.tolist() for ids in tokenizer.encode_batch(words)] == expected
 
 
@@ -220,7 +220,7 @@ def test_whole_pieces_are_remembered_after_forgetting(monkeypatch: pytest.Monkey
     tokenizer = BPETokenizer(400, ignore_merges=True).fit(TEXTS * 3)
     monkeypatch.setattr(_PieceEncoder, "LARGEST", 64)
     encoder = _PieceEncoder(tokenizer)
-    encoder.room = 1024
+    encoder.capacity = 1024
     encoder._forget()
     tokenizer._encoders.put(encoder)
     for number in range(3000):
