@@ -11,8 +11,9 @@ With ``a = W_x x + b_x + W_h h + b_h``, one part of it for each gate, σ of the 
 
 N subtracts the mean over the units of all gates, divides by the standard deviation, and multiplies by a gain per unit;
 that of c has a bias too. An sLSTM keeps e⁻ᵐ c and e⁻ᵐ n with m the largest exponent so far, so that nothing overflows;
-m cancels in c / n, and no gradient goes through it. The GRU whose reset gate comes after the product is cuDNN's, which
-runs it faster: ``layers.gru`` calls that, and our kernel runs where cuDNN is switched off.
+m cancels in c / n, and no gradient goes through it. A state with n = 0 has seen nothing, so that its largest exponent
+is −∞ whatever its m: its first step keeps nothing, and sets n = 1. The GRU whose reset gate comes after the product is
+cuDNN's, which runs it faster: ``layers.gru`` calls that, and our kernel runs where cuDNN is switched off.
 
 ``nn/gated_gpu.py`` has the same in Triton kernels. K. Greff et al., "LSTM: a search space odyssey" (2017); F. Gers and
 J. Schmidhuber, "Recurrent nets that time and count" (2000); J. Ba, J. Kiros and G. Hinton, "Layer normalization"
@@ -115,9 +116,9 @@ def _ln_lstm(from_x: Tensor, states: States, w_h: Tensor, norm: Tensor) -> State
 def _slstm(from_x: Tensor, states: States, w_h: Tensor, _: Tensor) -> States:
     h, c, n, m = states
     i, f, g, o = (from_x + linear(h, w_h)).chunk(4, 1)
-    log_f = logsigmoid(f)
-    largest = torch.maximum(log_f + m, i).detach()
-    keep, write = torch.exp(log_f + m.detach() - largest), torch.exp(i - largest)
+    log_keep = (logsigmoid(f) + m.detach()).masked_fill(n == 0, -torch.inf)
+    largest = torch.maximum(log_keep, i).detach()
+    keep, write = torch.exp(log_keep - largest), torch.exp(i - largest)
     c, n = keep * c + write * torch.tanh(g), keep * n + write
     return torch.sigmoid(o) * c / n, c, n, largest
 

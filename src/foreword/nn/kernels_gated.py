@@ -220,12 +220,15 @@ def backward_peephole(
 
 
 @jit()
-def exponents(a, m, gate, at, H: tl.constexpr):
-    """Return an sLSTM's keep, write, forget gate and new m: e^(log f + m − m′), e^(i − m′), f and m′."""
+def exponents(a, m, n, gate, at, H: tl.constexpr):
+    """Return an sLSTM's keep, write, forget gate and new m: e^(log f + m − m′), e^(i − m′), f and m′.
+
+    n: its values before the step. Where they are 0, nothing has been seen, and m counts as −∞.
+    """
     i = tl.load(a + gate)
     raw = tl.load(a + gate + H)
     log_f = tl.minimum(raw, 0.0) - tl.log(1 + tl.exp(-tl.abs(raw)))
-    log_keep = log_f + tl.load(m + at)
+    log_keep = tl.where(n == 0, float("-inf"), log_f + tl.load(m + at))
     largest = tl.maximum(log_keep, i)
     return tl.exp(log_keep - largest), tl.exp(i - largest), tl.sigmoid(raw), largest
 
@@ -243,9 +246,10 @@ def forward_slstm(
     c += state
     n += state
     m += state
-    keep, write, _, largest = exponents(a, m, gate, at, H)
+    before = tl.load(n + at)
+    keep, write, _, largest = exponents(a, m, before, gate, at, H)
     new_c = keep * tl.load(c + at) + write * tanh(tl.load(a + gate + 2 * H))
-    new_n = keep * tl.load(n + at) + write
+    new_n = keep * before + write
     tl.store(c + B * H + at, new_c)
     tl.store(n + B * H + at, new_n)
     tl.store(m + B * H + at, largest)
@@ -268,7 +272,8 @@ def backward_slstm(
     n += state
     d_c += layer * (B * H)
     d_n += layer * (B * H)
-    keep, write, f, _ = exponents(a, m + state, gate, at, H)
+    before = tl.load(n + at)
+    keep, write, f, _ = exponents(a, m + state, before, gate, at, H)
     g = tanh(tl.load(a + gate + 2 * H))
     o = tl.sigmoid(tl.load(a + gate + 3 * H))
     now = tl.load(n + B * H + at)
@@ -278,7 +283,7 @@ def backward_slstm(
     d_count = tl.load(d_n + at) - d_state * o * ratio / now
     low = d_a.dtype.element_ty
     tl.store(d_a + gate, ((d_cell * g + d_count) * write).to(low))
-    d_keep = d_cell * tl.load(c + at) + d_count * tl.load(n + at)
+    d_keep = d_cell * tl.load(c + at) + d_count * before
     tl.store(d_a + gate + H, (d_keep * keep * (1 - f)).to(low))
     tl.store(d_a + gate + 2 * H, (d_cell * write * (1 - g * g)).to(low))
     tl.store(d_a + gate + 3 * H, (d_state * ratio * o * (1 - o)).to(low))

@@ -113,10 +113,64 @@ def test_an_slstm_is_its_unstabilised_formula() -> None:
         torch.testing.assert_close(found, h)
 
 
-def test_an_slstm_does_not_overflow() -> None:
+def with_gradients(x: Tensor, states: Sequence[Tensor], weights: Sequence[Tensor]) -> list[Tensor]:
+    """Return the outputs of an sLSTM, the gradients of its inputs and weights, then its last states."""
+    given = [part.detach().requires_grad_() for part in (x, *weights)]
+    out, *last = run_gated("slstm", given[0], tuple(states), given[1:])
+    shares = torch.randn(out.shape, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    gradients = torch.autograd.grad((out * shares.to(out)).sum(), given)
+    return [part.detach() for part in (out, *gradients, *last)]
+
+
+@pytest.mark.parametrize("zero", [False, True])
+def test_an_slstm_does_not_overflow(zero: bool) -> None:
     x, states, weights = drawn("slstm", SIZES)
-    found = run_gated("slstm", 1e4 * x.float(), tuple(part.float() for part in states), [w.float() for w in weights])
-    assert all(part.isfinite().all() for part in found)
+    begun = [torch.zeros_like(part) if zero else part for part in states]
+    single = 1e4 * x.float(), [part.float() for part in begun], [part.float() for part in weights]
+    assert all(part.isfinite().all() for part in with_gradients(*single))
+
+
+def shifted(weights: Sequence[Tensor], shift: float) -> list[Tensor]:
+    """Return the weights of an sLSTM whose input gates have exponents that are higher by ``shift``."""
+    w_x, w_h, b_x, b_h = (part.clone() for part in weights)
+    b_x[: len(b_x) // 4] += shift
+    return [w_x, w_h, b_x, b_h]
+
+
+@pytest.mark.parametrize(
+    ("kind", "shift", "error"), [(torch.float32, -200.0, 1e-4), (torch.float64, -2000.0, 1e-10)], ids=str
+)
+def test_an_slstm_that_has_seen_nothing_averages_what_it_sees(kind: torch.dtype, shift: float, error: float) -> None:
+    """h is a weighted mean of what was written: a factor of all weights, which is e^shift, changes no gradient."""
+    x, states, weights = drawn("slstm", SIZES)
+    zeros = [torch.zeros_like(part) for part in states]
+    wanted = with_gradients(x, zeros, shifted(weights, 20.0))
+    cast = [[part.to(kind) for part in each] for each in ([x], zeros, shifted(weights, shift))]
+    found = with_gradients(cast[0][0], cast[1], cast[2])
+    for ours, theirs in zip(found[:-1], wanted[:-1], strict=True):
+        torch.testing.assert_close(ours.double(), theirs, atol=error, rtol=error)
+    torch.testing.assert_close(found[-1].double(), wanted[-1] + shift - 20, atol=10 * error, rtol=error)
+
+
+def test_the_gradients_of_an_slstm_that_has_seen_nothing_are_finite_differences() -> None:
+    x, states, weights = drawn("slstm", (3, 2, 3, 4))
+    zeros = tuple(torch.zeros_like(part) for part in states)
+    given = [part.requires_grad_() for part in (x, *shifted(weights, -2000.0))]
+    assert torch.autograd.gradcheck(lambda x, *rest: run_gated("slstm", x, zeros, rest)[0], given)
+
+
+def test_rows_of_an_slstm_that_have_seen_nothing_do_not_change_the_others() -> None:
+    x, states, weights = drawn("slstm", SIZES)
+    low = shifted(weights, -2000.0)
+    mixed = [part.clone() for part in states]
+    for part in mixed:
+        part[::2] = 0
+    found, full, none = (
+        run_gated("slstm", x, tuple(begun), low) for begun in (mixed, states, [torch.zeros_like(p) for p in states])
+    )
+    for ours, seen, unseen in zip(found, full, none, strict=True):
+        assert torch.equal(ours[..., 1::2, :], seen[..., 1::2, :])
+        assert torch.equal(ours[..., ::2, :], unseen[..., ::2, :])
 
 
 def test_l07_a_gru_that_resets_before_its_product_is_the_cell_in_numpy() -> None:
@@ -175,10 +229,17 @@ def plain(
     return x, *after
 
 
-def compared(name: str, cell: str, kind: torch.dtype, device: str) -> float:
-    """Return the largest relative error of outputs, states and gradients; the loss weighs all outputs but m."""
+def compared(name: str, cell: str, kind: torch.dtype, device: str, shift: float = 0.0) -> float:
+    """Return the largest relative error of outputs, states and gradients, NaN if one is; the loss weighs all but m.
+
+    shift: of the exponents of an sLSTM's input gates, of which then every second text has seen nothing.
+    """
     layers, sizes, mask_steps = CASES[name]
     x, states, weights = drawn_stack(cell, layers, sizes)
+    if shift:
+        weights = [shifted(each, shift) for each in weights]
+        for part in states:
+            part[::2] = 0
     between = None
     if mask_steps:
         shape = (layers - 1, mask_steps, sizes[1], sizes[3])
@@ -199,7 +260,8 @@ def compared(name: str, cell: str, kind: torch.dtype, device: str) -> float:
     wanted, theirs = run(plain, exact, between)
     found, mine = run(gated_stack, ours, None if between is None else between.to(kind))
     pairs = [*zip(found, wanted, strict=True), *zip(mine, theirs, strict=True)]
-    return max(float((a.detach().double() - b.detach()).norm() / b.detach().norm()) for a, b in pairs if b is not None)
+    errors = [(a.detach().double() - b.detach()).norm() / b.detach().norm() for a, b in pairs if b is not None]
+    return float(torch.stack(errors).max())
 
 
 def two_windows(cell: str, other_kind: torch.dtype) -> tuple[list[Tensor], list[Tensor]]:
@@ -228,6 +290,9 @@ for cell in GATED:
     for name in sys.argv[1:]:
         worst = compared(name, cell, torch.float32, "cpu")
         assert worst < 1e-6, (cell, name, worst)
+        if cell == "slstm":
+            worst = compared(name, cell, torch.float32, "cpu", -200.0)
+            assert worst < 1e-5, ("an sLSTM that has seen nothing", name, worst)
     whole, windows = two_windows(cell, torch.float32)
     assert all(torch.equal(a, b) for a, b in zip(whole, windows, strict=True)), cell
 two_windows("cifg", torch.float16)
@@ -286,7 +351,13 @@ def test_what_a_backward_kernel_clears_has_been_read_by_all_threads(cell: str) -
     ("kind", "bound"), [(torch.float32, 1e-5), (torch.float16, 2e-2), (torch.bfloat16, 6e-2)], ids=str
 )
 def test_half_precision_on_a_gpu(cell: str, kind: torch.dtype, bound: float) -> None:
-    assert max(compared(name, cell, kind, "cuda") for name in CASES) < bound
+    assert all(compared(name, cell, kind, "cuda") < bound for name in CASES)
+
+
+@on_gpu
+@pytest.mark.filterwarnings("ignore::UserWarning")  # sizes that are padded
+def test_an_slstm_that_has_seen_nothing_on_a_gpu() -> None:
+    assert all(compared(name, "slstm", torch.float32, "cuda", -200.0) < 1e-4 for name in CASES)
 
 
 def test_without_a_gpu_the_plain_layer_runs() -> None:
