@@ -55,11 +55,15 @@ class GatedCell:
 
 
 def run_gated(cell: str, x: Tensor, states: States, weights: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Run one layer: every h (T, B, H), then the states after the last step."""
+    """Run one layer: every h (T, B, H), then the states after the last step.
+
+    States other than h may be float32 where x has half precision, and then remain so.
+    """
     from_x, w_h, extra = from_inputs(cell, x, weights)
     outputs = []
     for step in from_x:
-        states = GATED[cell].step(step, states, w_h, extra)
+        h, *others = GATED[cell].step(step, states, w_h, extra)
+        states = h.to(x.dtype), *others
         outputs.append(states[0])
     return torch.stack(outputs), *states
 

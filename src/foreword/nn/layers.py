@@ -84,7 +84,7 @@ def lstm(
 
     On a CPU by our kernels without gradients, and for large layers in training; else by torch's own.
     lengths (B,): of the texts, the longest first, where what comes behind their ends does not matter: our kernels spend
-    no time on it.
+    no time on it. c may be float32 where x has half precision: it is returned as float32, and rounded within.
     """
     if x.dim() == 3 and only_read(x, h, c, weights):
         rows = torch.arange(x.shape[0] * x.shape[1]).view(x.shape[:2])
@@ -99,9 +99,9 @@ def lstm(
         return out, last_h, last_c
     with _weights_in_pieces():
         out, last_h, last_c = torch._VF.lstm(
-            x, (h[None], c[None]), list(weights), True, 1, 0.0, _trained(weights), False, False
+            x, (h[None], c[None].to(x.dtype)), list(weights), True, 1, 0.0, _trained(weights), False, False
         )
-    return out, last_h[0], last_c[0]
+    return out, last_h[0], last_c[0].to(c.dtype)
 
 
 def min_gru(x: Tensor, h: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
@@ -157,14 +157,15 @@ def mogrifier_lstm(
     """Run a Mogrifier LSTM: every state (T, B, H), and h and c after the last step, as ``layers.lstm``.
 
     capped: the input gate is at most 1 − f, so that |c| ≤ 1. state_mask (B, H): multiplies h on its way to the next
-    step. ``nn/mogrifier_gpu.py`` has the same in fused kernels.
+    step. c may be float32 where x has half precision, as in ``layers.lstm``. ``nn/mogrifier_gpu.py`` has the same in
+    fused kernels.
     """
-    outputs = []
+    outputs, kind, c = [], c.dtype, c.to(x.dtype)
     for step in x:
         gated, before = mogrify(step, h if state_mask is None else h * state_mask, rounds, biases)
         h, c = capped_cell(gated, before, c, weights) if capped else torch.lstm_cell(gated, (before, c), *weights)
         outputs.append(h)
-    return torch.stack(outputs), h, c
+    return torch.stack(outputs), h, c.to(kind)
 
 
 def capped_cell(x: Tensor, h: Tensor, c: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:

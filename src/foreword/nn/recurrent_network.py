@@ -173,9 +173,16 @@ class RecurrentNetwork:
                     _draw_truncated(weights[name], fan_in**-0.25, generator)
 
     def start(self, texts: int, like: Tensor) -> State:
-        """Return zeros for the first layer's h, and c if it has one, …, then the second's, …; each (B, units)."""
+        """Return zeros for the first layer's h, and c if it has one, …, then the second's, …; each (B, units).
+
+        h has the precision of ``like``; all others have at least float32, as within the kernels, so that a sum over
+        many words is not rounded at the end of every window.
+        """
+        wide = torch.promote_types(like.dtype, torch.float32)
         return tuple(
-            like.new_zeros(texts, units) for _, units in self.layer_sizes() for _ in range(states_of(self.cell))
+            like.new_zeros(texts, units, dtype=wide if number else like.dtype)
+            for _, units in self.layer_sizes()
+            for number in range(states_of(self.cell))
         )
 
     def masks(

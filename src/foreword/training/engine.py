@@ -195,10 +195,17 @@ class Progress:
 
 
 def _upgrade_of(task: Task) -> Callable[[dict[str, Array], Mapping[str, Array]], dict[str, Array]]:
-    """Return what fits the arrays of a checkpoint to a run, whose number of epochs may have changed."""
+    """Return what fits the arrays of a checkpoint to a run, whose number of epochs may have changed.
+
+    States that are carried in float32 now and were in float16 in an older version are converted.
+    """
 
     def upgrade(saved: dict[str, Array], like: Mapping[str, Array]) -> dict[str, Array]:
         saved = task.upgrade(saved, like)
+        for name in like:
+            half = name.startswith("state") and name in saved and saved[name].dtype == np.float16
+            if half and like[name].dtype == np.float32:
+                saved[name] = saved[name].astype(np.float32)
         if "looks" in saved and saved["looks"].shape != like["looks"].shape:
             losses = np.full_like(like["looks"], np.nan)
             shared = min(len(losses), saved["looks"].size)

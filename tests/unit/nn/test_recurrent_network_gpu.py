@@ -24,7 +24,7 @@ from foreword.nn.dropout import NO_DROPOUT, Dropout
 from foreword.nn.gated_gpu import gated_stack
 from foreword.nn.mogrifier_gpu import run_stack
 from foreword.nn.network import BIAS, OUTPUT
-from foreword.nn.recurrent_network import Masks, RecurrentNetwork, Variant
+from foreword.nn.recurrent_network import CELLS, Masks, RecurrentNetwork, Variant, states_of
 
 NETWORK = RecurrentNetwork(12, 20, 20, 2, mogrify=4)
 GATED = replace(NETWORK, cell="cifg", mogrify=0)
@@ -61,6 +61,15 @@ def masks_as(masks: Masks, kind: torch.dtype) -> Masks:
     return Masks(**{field.name: cast(getattr(masks, field.name)) for field in fields(Masks)})
 
 
+def interpret(program: str, *arguments: str) -> None:
+    """Run a program in Triton's interpreter, in a process of its own: Triton reads the setting when it is imported."""
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    env = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": path}
+    command = [sys.executable, "-c", program, *arguments]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def compared(name: str) -> float:
     """Return the largest relative error of outputs, states and gradients, the loss weighing every number."""
     network, dropout = CASES[name]
@@ -90,7 +99,56 @@ def compared(name: str) -> float:
         used = [part for name, part in weights.items() if name not in (BIAS, OUTPUT)]
         found.append([*results, *torch.autograd.grad(torch.stack(sums).sum(), used)])
     exact, ours = found
-    return max(float((a.double() - b).detach().norm() / b.detach().norm()) for a, b in zip(ours, exact, strict=True))
+    errors = [(a.double() - b).detach().norm() / b.detach().norm() for a, b in zip(ours, exact, strict=True)]
+    return float(torch.stack(errors).max())  # NaN if one is
+
+
+def two_windows(network: RecurrentNetwork, kind: torch.dtype) -> tuple[list[Tensor], list[Tensor]]:
+    """Return outputs and states of four steps at once, and in two windows, from the network's own start."""
+    random = torch.Generator().manual_seed(1)
+    weights = {name: torch.randn(shape, generator=random).to(kind) for name, shape in network.tensors().items()}
+    ids = torch.randint(0, network.vocab, (2 * STEPS, TEXTS), generator=random)
+    begun = network.start(TEXTS, weights[BIAS])
+    out, last = network.read(weights, ids, begun)
+    first, between = network.read(weights, ids[:STEPS], begun)
+    second, after = network.read(weights, ids[STEPS:], between)
+    assert [part.dtype for part in (*last, *after)] == 2 * [part.dtype for part in begun]
+    assert out.dtype == kind
+    return [out, *last], [torch.cat((first, second)), *after]
+
+
+WITHOUT_KERNELS = {cell: replace(NETWORK, cell=cell, mogrify=0) for cell in CELLS if states_of(cell) > 1}
+WITHOUT_KERNELS |= {"rounds": NETWORK, "cap": replace(NETWORK, variant=Variant(capped=True))}
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("name", WITHOUT_KERNELS)
+def test_all_states_but_h_are_carried_in_float32_at_least(name: str, kind: torch.dtype) -> None:
+    network = WITHOUT_KERNELS[name]
+    wide = torch.float64 if kind == torch.float64 else torch.float32
+    of_layer = [kind, *[wide] * (states_of(network.cell) - 1)]
+    assert [part.dtype for part in network.start(TEXTS, torch.empty(0, dtype=kind))] == network.layers * of_layer
+    for ours, theirs in zip(*two_windows(network, kind), strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+WINDOWS = """
+import torch
+from unittest.mock import patch
+from test_recurrent_network_gpu import GATED, NETWORK, replace, two_windows
+from foreword.nn import recurrent_network
+torch.set_num_threads(1)
+for network in (NETWORK, GATED, replace(GATED, cell="slstm")):
+    with patch.object(recurrent_network, "kernels_apply", lambda x: True):
+        whole, windows = two_windows(network, torch.float16)
+    assert all(torch.equal(a, b) for a, b in zip(whole, windows, strict=True)), network
+"""
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed: torch brings it where there is a GPU")
+def test_nothing_is_rounded_from_window_to_window_in_half_precision() -> None:
+    """What the kernels carry from step to step, they carry from window to window: both give the same numbers."""
+    interpret(WINDOWS)
 
 
 INTERPRETED = """
@@ -108,12 +166,7 @@ for name in sys.argv[1:]:
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed: torch brings it where there is a GPU")
 @pytest.mark.long
 def test_the_engine_s_path_in_triton_s_interpreter() -> None:
-    """In a process of its own: Triton reads the setting when it is imported."""
-    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
-    env = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": path}
-    command = [sys.executable, "-c", INTERPRETED, *CASES]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    interpret(INTERPRETED, *CASES)
 
 
 @pytest.mark.parametrize(

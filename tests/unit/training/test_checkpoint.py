@@ -145,6 +145,19 @@ def test_a_checkpoint_that_cannot_be_gone_on_from_says_why_in_one_line(tmp_path:
     assert "\n" not in str(told.value)
 
 
+def test_a_checkpoint_with_states_in_float16_is_resumed(tmp_path: Path) -> None:
+    """Older versions carried all states in half precision; now all but h are float32."""
+    checkpoint = Checkpoint(tmp_path / "run", every=0)
+    for _ in RUNS["vary"]().train(CORPUS, checkpoint=checkpoint):
+        if checkpoint.written:
+            break
+    arrays = {name: np.array(array) for name, array in read_arrays(tmp_path / "run").items()}
+    arrays["state1"] = arrays["state1"].astype(np.float16)
+    write_arrays(tmp_path / "run", arrays)
+    steps = list(RUNS["vary"]().train(CORPUS, checkpoint=Checkpoint(tmp_path / "run")))
+    assert steps[-1].done == steps[-1].total
+
+
 def test_the_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
     stopped(tmp_path / "run", 1)
     with pytest.raises(ForewordError, match="another model: 'AWDLSTM', not 'RecurrentLM'"):
