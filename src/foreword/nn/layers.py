@@ -37,6 +37,7 @@ from torch.nn.functional import linear, pad
 
 from foreword.errors import SettingError
 from foreword.nn.fused import fused_gru, fused_lstm, fused_rnn, only_read, read_words
+from foreword.nn.persistent_gpu import persistent_lstm, runs_persistent
 
 Weights = Sequence[Tensor]
 Layer = Callable[[Tensor], Tensor]
@@ -82,7 +83,8 @@ def lstm(
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Run an LSTM: i, f, o = σ(…), g = tanh(…), c = f·c + i·g, h = o·tanh(c); weights in the order i, f, g, o.
 
-    On a CPU by our kernels without gradients, and for large layers in training; else by torch's own.
+    On a CPU by our kernels without gradients, and for large layers in training; on a Hopper GPU by ours where
+    ``nn/persistent_gpu.py`` has them; else by torch's own.
     lengths (B,): of the texts, the longest first, where what comes behind their ends does not matter: our kernels spend
     no time on it. c may be float32 where x has half precision: it is returned as float32, and rounded within.
     """
@@ -92,6 +94,9 @@ def lstm(
     if h.shape[-1] >= LARGE and torch.is_grad_enabled() and _trained(weights) and _fused_applies(x, h, weights):
         out, last_c = fused_lstm(x, h, c, *weights)
         return out, out[-1], last_c
+    if runs_persistent(x, h.shape[-1]):
+        w_x, w_h, b_x, b_h = weights
+        return persistent_lstm(x, h, c, (w_x, w_h, b_x + b_h))
     if is_worth_padding(x, h):
         texts, units = h.shape
         wide = lstm(*padded(x, h, c, weights))

@@ -34,6 +34,7 @@ from foreword.nn.network import (
     mixture_tensors,
     word_tensors,
 )
+from foreword.nn.persistent_gpu import runs_persistent
 from foreword.nn.weights import PARTS
 
 GATES = {"rnn": 1, "irnn": 1, "lstm": 4, "gru": 3, "min-gru": 2} | {name: cell.gates for name, cell in GATED.items()}
@@ -294,12 +295,13 @@ class RecurrentNetwork:
     def _by_kernels(self, x: Tensor, masks: Masks | None) -> bool:
         """Return whether the stack runs by ``nn/mogrifier_gpu.py``: an LSTM with layers of one size on a GPU.
 
-        For one plain layer cuDNN is as fast; of several in bfloat16 it runs one after the other. Layers of several
-        sizes that cuDNN does not have run step by step: a warning says so, once.
+        Of plain layers only several in bfloat16 that do not stay on the chip (``nn/persistent_gpu.py``): cuDNN runs one
+        after the other. Layers of several sizes that cuDNN does not have run step by step: a warning says so, once.
         """
         sizes = {size for sizes in self.layer_sizes() for size in sizes}
         variant = self._is_variant(masks)
-        wanted = variant or (x.dtype == torch.bfloat16 and self.cell == "lstm" and self.layers > 1)
+        plain = x.dtype == torch.bfloat16 and self.cell == "lstm" and self.layers > 1
+        wanted = variant or (plain and not runs_persistent(x, self.hidden))
         if not wanted or x.numel() == 0 or not kernels_apply(x):
             return False
         if len(sizes) > 1 and variant:
