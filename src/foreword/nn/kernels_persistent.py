@@ -232,13 +232,12 @@ def backward(
     gates_ready += (group * BLOCKS + eighth) * steps * APART
     parts_raised = parts_ready + (group * ACROSS + across) * steps * APART
     parts_awaited = parts_ready + (group * ACROSS + member // (WIDE // OWNED)) * steps * APART
-    now = gates + (steps - 1) * (4 * B * H) + in_gates
-    next_i, next_f, next_g, next_o = gl.load(now), gl.load(now + H), gl.load(now + 2 * H), gl.load(now + 3 * H)
-    next_before = gl.load(c + (steps - 1) * (B * H) + at)
-    next_output = gl.load(d_out + (steps - 1) * (B * H) + at)
     for step in range(steps):
         t = steps - 1 - step
-        i, f, g, o, before, d_output = next_i, next_f, next_g, next_o, next_before, next_output
+        now = gates + t * (4 * B * H) + in_gates
+        i, f, g, o = gl.load(now), gl.load(now + H), gl.load(now + 2 * H), gl.load(now + 3 * H)
+        before = gl.load(c + t * (B * H) + at)
+        d_output = gl.load(d_out + t * (B * H) + at)
         later = gl.zeros([OWNED, BM], gl.float32, owned)
         if step > 0:
             await_count(parts_awaited + (t + 1) * APART, BLOCKS)
@@ -270,11 +269,6 @@ def backward(
         gl.store(now + 2 * H, d_g.to(low))
         gl.store(now + 3 * H, d_o.to(low))
         raise_count(gates_ready + t * APART)
-        if t > 0:
-            now -= 4 * B * H
-            next_i, next_f, next_g, next_o = gl.load(now), gl.load(now + H), gl.load(now + 2 * H), gl.load(now + 3 * H)
-            next_before = gl.load(c + (t - 1) * (B * H) + at)
-            next_output = gl.load(d_out + (t - 1) * (B * H) + at)
         b_i += d_i
         b_f += d_f
         b_g += d_g

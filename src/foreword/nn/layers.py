@@ -95,8 +95,7 @@ def lstm(
         out, last_c = fused_lstm(x, h, c, *weights)
         return out, out[-1], last_c
     if runs_persistent(x, h.shape[-1]):
-        w_x, w_h, b_x, b_h = weights
-        return persistent_lstm(x, h, c, (w_x, w_h, b_x + b_h))
+        return persistent_lstm(x, h, c, weights)
     if is_worth_padding(x, h):
         texts, units = h.shape
         wide = lstm(*padded(x, h, c, weights))

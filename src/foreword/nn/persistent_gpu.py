@@ -13,6 +13,7 @@ for everything else.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, cast
@@ -88,17 +89,18 @@ def persistent_lstm(
     x: Tensor,
     h: Tensor,
     c: Tensor,
-    weights: tuple[Tensor, Tensor, Tensor],
+    weights: Sequence[Tensor],
     state_mask: Tensor | None = None,
     *,
     capped: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Run a layer over x (T, B, I) from h and c (B, H): every h (T, B, H), and the last h and c, c as it came.
 
-    weights: W_x (4H, I), W_h (4H, H) and the bias (4H,), gates in the order i, f, g, o. state_mask (B, H): multiplies h
+    weights: W_x (4H, I), W_h (4H, H), b_x and b_h (4H,), gates in the order i, f, g, o. state_mask (B, H): multiplies h
     on its way to the next step. capped: the input gate is at most 1 − f.
     """
-    found = _Layer.apply(x, h, c.float(), *weights, state_mask, capped)  # type: ignore[no-untyped-call]
+    w_x, w_h, b_x, b_h = weights
+    found = _Layer.apply(x, h, c.float(), w_x, w_h, b_x + b_h, state_mask, capped)  # type: ignore[no-untyped-call]
     out, last = cast(tuple[Tensor, Tensor], found)
     return out, out[-1], last.to(c.dtype)
 

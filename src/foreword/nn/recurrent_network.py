@@ -2,7 +2,8 @@
 
 DropConnect masks a weight before it is passed on; ``nn/layers.py`` and ``nn/gated.py`` do the rest, and on a GPU
 ``nn/mogrifier_gpu.py`` and ``nn/gated_gpu.py`` for what cuDNN does not have: rounds, a capped gate, a dropped state,
-and the cells of ``nn/gated.py``. Both run several layers of one size as a wavefront.
+and the cells of ``nn/gated.py``. Both run several layers of one size as a wavefront. Where the weights of an LSTM stay
+on the chip, ``nn/persistent_gpu.py`` runs it layer after layer.
 Shapes: T steps, a batch of B texts, V words, D units of the embedding, H units of a layer.
 """
 
@@ -34,7 +35,7 @@ from foreword.nn.network import (
     mixture_tensors,
     word_tensors,
 )
-from foreword.nn.persistent_gpu import runs_persistent
+from foreword.nn.persistent_gpu import persistent_lstm, runs_persistent
 from foreword.nn.weights import PARTS
 
 GATES = {"rnn": 1, "irnn": 1, "lstm": 4, "gru": 3, "min-gru": 2} | {name: cell.gates for name, cell in GATED.items()}
@@ -257,11 +258,14 @@ class RecurrentNetwork:
             parts = state[count * layer : count * (layer + 1)]
             of_layer = self._weights_of(weights, layer, masks)
             if self._is_variant(masks):
-                rounds, biases = self._rounds(weights, layer, ids.numel())
                 kept = masks.state[layer] if masks is not None and masks.state else None
                 capped = self.variant.capped
                 h, c = parts
-                x, *after = mogrifier_lstm(x, h, c, of_layer, rounds, biases, capped=capped, state_mask=kept)
+                if self._stays_on_chip(x):
+                    x, *after = persistent_lstm(x, h, c, of_layer, kept, capped=capped)
+                else:
+                    rounds, biases = self._rounds(weights, layer, ids.numel())
+                    x, *after = mogrifier_lstm(x, h, c, of_layer, rounds, biases, capped=capped, state_mask=kept)
             else:
                 x, *after = run_layer(self.cell, x, parts, of_layer, lengths)
             new += after
@@ -295,19 +299,23 @@ class RecurrentNetwork:
     def _by_kernels(self, x: Tensor, masks: Masks | None) -> bool:
         """Return whether the stack runs by ``nn/mogrifier_gpu.py``: an LSTM with layers of one size on a GPU.
 
-        Of plain layers only several in bfloat16 that do not stay on the chip (``nn/persistent_gpu.py``): cuDNN runs one
-        after the other. Layers of several sizes that cuDNN does not have run step by step: a warning says so, once.
+        Not if its weights stay on the chip, and of plain layers only several in bfloat16: cuDNN runs one after the
+        other. Layers of several sizes that cuDNN does not have run step by step: a warning says so, once.
         """
         sizes = {size for sizes in self.layer_sizes() for size in sizes}
         variant = self._is_variant(masks)
-        plain = x.dtype == torch.bfloat16 and self.cell == "lstm" and self.layers > 1
-        wanted = variant or (plain and not runs_persistent(x, self.hidden))
-        if not wanted or x.numel() == 0 or not kernels_apply(x):
+        wanted = variant or (x.dtype == torch.bfloat16 and self.cell == "lstm" and self.layers > 1)
+        if not wanted or x.numel() == 0 or not kernels_apply(x) or self._stays_on_chip(x):
             return False
         if len(sizes) > 1 and variant:
             listed = " and ".join(map(str, sorted(sizes)))
             warn_once(f"layers of {listed} units run step by step, many times slower: set embedding and hidden alike")
         return len(sizes) == 1
+
+    def _stays_on_chip(self, x: Tensor) -> bool:
+        """Return whether each layer runs by ``nn/persistent_gpu.py``: an LSTM without rounds whose weights fit."""
+        plain = self.cell == "lstm" and not self.mogrify
+        return plain and all(runs_persistent(x, units) for _, units in self.layer_sizes())
 
     def _stacks_gated(self, x: Tensor, masks: Masks | None) -> bool:
         """Return whether the layers run as a wavefront by ``nn/gated_gpu.py``: several of one width on a GPU."""

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from importlib.util import find_spec
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
 from torch import Tensor
 
-from foreword.nn import persistent_gpu
+from foreword.nn import layers, persistent_gpu, recurrent_network
+from foreword.nn.dropout import NO_DROPOUT, Dropout
 from foreword.nn.gpu import LARGEST_MEMORY
 from foreword.nn.layers import lstm, mogrifier_lstm
+from foreword.nn.network import BIAS, OUTPUT
 from foreword.nn.persistent_gpu import PROGRAM_WARPS, persistent_lstm, runs_persistent, texts_of_group
+from foreword.nn.recurrent_network import Masks, RecurrentNetwork, Variant
 
 H200 = 132
 """Multiprocessors of the GPU that the kernels were written for."""
@@ -55,10 +60,10 @@ def gradients(run: Callable[[], tuple[Tensor, ...]], leaves: list[Tensor]) -> li
 
 def by_kernels(arguments: Arguments, kind: torch.dtype, device: str, *, capped: bool) -> list[Tensor]:
     """Return what ``gradients`` finds by the kernels."""
-    *states, weights, mask = arguments
-    x, h, c, w_x, w_h, b_x, b_h = leaves = [part.to(device, kind).requires_grad_() for part in (*states, *weights)]
+    *states, of_layer, mask = arguments
+    x, h, c, *weights = leaves = [part.to(device, kind).requires_grad_() for part in (*states, *of_layer)]
     kept = None if mask is None else mask.to(device, kind)
-    return gradients(lambda: persistent_lstm(x, h, c, (w_x, w_h, b_x + b_h), kept, capped=capped), leaves)
+    return gradients(lambda: persistent_lstm(x, h, c, weights, kept, capped=capped), leaves)
 
 
 def plainly(arguments: Arguments, kind: torch.dtype, device: str, *, capped: bool) -> list[Tensor]:
@@ -125,6 +130,63 @@ def test_gradients_around_the_kernels(masked: bool, capped: bool, monkeypatch: p
     monkeypatch.setattr(persistent_gpu, "launch_forward", plain_forward)
     monkeypatch.setattr(persistent_gpu, "launch_backward", plain_backward)
     assert compared((4, 3, 5, 6), masked, torch.float64, "cpu", capped=capped) < 1e-6  # cells are float32
+
+
+def masks_as(masks: Masks, kind: torch.dtype, device: str) -> Masks:
+    """Return masks in another precision and on another device."""
+
+    def moved(part: Any) -> Any:
+        if isinstance(part, tuple):
+            return tuple(map(moved, part))
+        return None if part is None else part.to(device, kind)
+
+    return Masks(**{field.name: moved(getattr(masks, field.name)) for field in fields(Masks)})
+
+
+def read_network(sizes: tuple[int, int, int], kind: torch.dtype, device: str, dropout: Dropout) -> list[Tensor]:
+    """Return outputs, states and gradients of a network with a capped gate, whose softmax reads the sum of layers."""
+    steps, texts, units = sizes
+    network = RecurrentNetwork(12, units, units, 2, variant=Variant(capped=dropout.state > 0, summed=True))
+    random = torch.Generator().manual_seed(1)
+    drawn = {name: torch.empty(shape) for name, shape in network.tensors().items()}
+    network.initialise(drawn, random)
+    weights = {name: part.to(device, kind).requires_grad_() for name, part in drawn.items()}
+    ids = torch.randint(0, network.vocab, (steps, texts), generator=random).to(device)
+    masks = masks_as(network.masks(dropout, texts, torch.empty(0), random, steps=steps), kind, device)
+    start = network.start(texts, weights[BIAS])
+
+    def run() -> tuple[Tensor, ...]:
+        out, after = network.read(weights, ids, start, masks)
+        return out, *after
+
+    return gradients(run, [part for name, part in weights.items() if name not in (BIAS, OUTPUT)])
+
+
+DROPOUTS = {"plain": NO_DROPOUT, "capped, states dropped": Dropout(0.2, 0.3, 0.3, 0.3, 0.0, state=0.3, fresh=True)}
+
+
+@pytest.mark.parametrize("dropout", DROPOUTS.values(), ids=DROPOUTS)
+def test_networks_around_the_kernels(dropout: Dropout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network whose layers stay on the chip, with the kernels' work done plainly, is the network."""
+    plain = read_network((4, 3, 6), torch.float64, "cpu", dropout)
+    launched = Mock(wraps=plain_forward)
+    monkeypatch.setattr(persistent_gpu, "launch_forward", launched)
+    monkeypatch.setattr(persistent_gpu, "launch_backward", plain_backward)
+    for module in (layers, recurrent_network):
+        monkeypatch.setattr(module, "runs_persistent", lambda *_: True)
+    assert furthest(read_network((4, 3, 6), torch.float64, "cpu", dropout), plain) < 1e-6
+    assert launched.call_count == 2
+
+
+@on_gpu
+@pytest.mark.parametrize("dropout", DROPOUTS.values(), ids=DROPOUTS)
+def test_networks_on_a_gpu(dropout: Dropout, monkeypatch: pytest.MonkeyPatch) -> None:
+    launched = Mock(wraps=persistent_gpu.launch_forward)
+    monkeypatch.setattr(persistent_gpu, "launch_forward", launched)
+    ours = read_network((20, 32, 256), torch.float16, "cuda", dropout)
+    assert launched.call_count == 2
+    assert furthest(ours, read_network((20, 32, 256), torch.float64, "cuda", dropout)) < 2e-2
+    assert launched.call_count == 2
 
 
 @pytest.mark.parametrize(
