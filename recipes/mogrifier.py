@@ -282,7 +282,7 @@ def is_trial(given: argparse.Namespace) -> bool:
     return bool(given.updates) or given.without != "nothing"
 
 
-def measured(model: Mogrifier, mark: Mark, data: dict[str, Corpus], samples: int, given: argparse.Namespace) -> Row:
+def measured(model: Mogrifier, mark: Mark, data: dict[str, Corpus], given: argparse.Namespace) -> Row:
     """Measure one mark on the validation text and, where it is no trial of an ingredient, on the test text."""
     half = "float32" if mark.weights.device.type == "cpu" else "float16"
     rows = TEXTS[given.text].rows
@@ -293,8 +293,6 @@ def measured(model: Mogrifier, mark: Mark, data: dict[str, Corpus], samples: int
     if not is_trial(given):
         at_1, test = perplexities(model, mark, data["test"], (1.0, row.temperature), exact, rows)
         row = replace(row, test=test, test_at_1=at_1)
-    if samples:
-        row = sampled(model, mark, data, samples, row, with_test=not is_trial(given))
     talk(f"{row}")
     return row
 
@@ -316,9 +314,11 @@ def sampled(model: Mogrifier, mark: Mark, data: dict[str, Corpus], samples: int,
     return replace(row, mc_test=math.exp(float(test.mean())))
 
 
-def record(path: Path, row: Row, given: argparse.Namespace, model: Mogrifier) -> None:
-    """Add a row to the results, with what it takes to repeat it."""
+def record(path: Path, row: Row, given: argparse.Namespace, model: Mogrifier, *, again: bool = False) -> None:
+    """Add a row to the results, with what it takes to repeat it; again: instead of the last one."""
     rows = stored_rows(path)
+    if again:
+        rows.pop()
     name = "mogrifier" if model.rounds else "plain LSTM"
     run: dict[str, Any] = {"text": given.text, "model": name, "rounds": model.rounds}
     run["parameters"] = model.parameter_count
@@ -381,9 +381,13 @@ def main() -> None:
     marks = train(model, data, given)
     ended = given.checkpoint is None or (bool(marks) and marks[-1].seconds >= given.seconds)
     samples = TEXTS[given.text].mc if given.mc is None and not is_trial(given) else given.mc or 0
-    for place, mark in enumerate(marks):
-        row = measured(model, mark, data, samples if ended and place == len(marks) - 1 else 0, given)
+    for mark in marks:
+        row = measured(model, mark, data, given)
         record(given.out, row, given, model)
+    if ended and samples and marks:  # takes minutes: what is measured already is not lost if it is cut short
+        row = sampled(model, marks[-1], data, samples, row, with_test=not is_trial(given))
+        talk(f"{row}")
+        record(given.out, row, given, model, again=True)
     if given.save is not None:
         save(model, given.save)
 

@@ -15,13 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from importlib.util import find_spec
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
-from foreword.nn.gpu import RUNS, runs_kernels
+from foreword.nn.gpu import RUNS, runs_kernels, triton
 
 __all__ = ["persistent_lstm", "runs_persistent", "texts_of_group"]
 
@@ -35,8 +34,11 @@ PROGRAM_WARPS, COUNTER_NUMBERS = 4, 8
 """Warps of a program: one matrix instruction takes four. Numbers from one counter to the next: 32 bytes, which the
 cache moves together."""
 
+TRITON = ("3.6.", "3.7.")
+"""Versions whose Gluon the kernels are written in: the language is young, and changes from one to the next."""
+
 SMALLEST, LARGEST, FEWEST_STEPS = 256, 1024, 8
-"""Units of a layer, and steps below which it takes longer to bring the weights to the chip than they save."""
+"""Units of a layer, and steps below which weights that stay on the chip are expected to save little."""
 
 GROUPS = (16, 32, 64)
 """Texts of a group of programs."""
@@ -61,15 +63,10 @@ def texts_of_group(texts: int, units: int, multiprocessors: int) -> int:
     return 0
 
 
-def _has_gluon() -> bool:
-    """Return whether Triton has the language of the kernels, which is new in version 3.5."""
-    return find_spec("triton.experimental") is not None and find_spec("triton.experimental.gluon") is not None
-
-
 @cache
 def _multiprocessors(kind: str, index: int | None) -> int:
     """Return the multiprocessors of a GPU that runs the kernels; 0 for every other device."""
-    if RUNS > 1 or not runs_kernels(kind, index) or not _has_gluon():
+    if RUNS > 1 or not runs_kernels(kind, index) or not triton.__version__.startswith(TRITON):
         return 0
     properties = torch.cuda.get_device_properties(index)
     return properties.multi_processor_count if properties.major == HOPPER else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields
 from importlib.util import find_spec
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -211,6 +212,24 @@ def test_which_layers_run_in_one_launch(monkeypatch: pytest.MonkeyPatch) -> None
     assert not runs_persistent(x[:, :60], 1024)
     assert not runs_persistent(x[0], 1024)
     assert not runs_persistent(torch.empty(1, dtype=torch.bfloat16).expand(9_000, 64, 400), 1024)  # 32-bit numbers
+
+
+@needs_triton
+@pytest.mark.parametrize(
+    ("capability", "version", "runs", "expected"),
+    [(9, "3.6.0", 1, H200), (9, "3.7.1+git12", 1, H200), (9, "3.5.0", 1, 0), (9, "3.60.0", 1, 0), (10, "3.6.0", 1, 0),
+     (8, "3.6.0", 1, 0), (9, "3.6.0", 2, 0)],
+)  # fmt: skip
+def test_which_machines_run_a_layer_in_one_launch(
+    capability: int, version: str, runs: int, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hopper GPUs, with a Triton whose Gluon is the kernels', and a run that has the GPU for itself."""
+    found = SimpleNamespace(major=capability, multi_processor_count=H200)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: found)
+    monkeypatch.setattr(persistent_gpu, "runs_kernels", lambda *_: True)
+    monkeypatch.setattr(persistent_gpu, "triton", SimpleNamespace(__version__=version))
+    monkeypatch.setattr(persistent_gpu, "RUNS", runs)
+    assert persistent_gpu._multiprocessors.__wrapped__("cuda", 0) == expected
 
 
 def test_without_a_hopper_gpu_no_layer_runs_in_one_launch() -> None:
