@@ -6,7 +6,7 @@ does not wait for the step before is one product over all steps: of the inputs b
 of inputs and weights after it.
 
 T steps, B texts, I inputs, H units. The kernels take half precision, H a multiple of 128 from 256 to 1024, and B a
-multiple of 16, 32 or 64, as long as there is a multiprocessor for every program: 64 texts of 1,024 units on an H200.
+multiple of 16, as long as there is a multiprocessor for every program: 64 texts of 1,024 units on an H200, 128 of 512.
 All programs have to run at the same time, so runs that share a GPU do without. ``lstm`` of ``nn/layers.py`` takes cuDNN
 for everything else.
 """
@@ -40,11 +40,8 @@ TRITON = ("3.6.", "3.7.")
 SMALLEST, LARGEST, FEWEST_STEPS = 256, 1024, 8
 """Units of a layer, and steps below which weights that stay on the chip are expected to save little."""
 
-GROUPS = (16, 32, 64)
-"""Texts of a group of programs."""
-
-MEMORY = 208 << 10
-"""Bytes of shared memory for weights and states; the rest of 227 KB is the compiler's."""
+GROUPS = (16, 32)
+"""Texts of a group of programs: with 1,024 units weights and states take 192 KB of the 227 on a multiprocessor."""
 
 CHUNK = 128
 """Units that are multiplied at a time."""
@@ -57,8 +54,7 @@ def texts_of_group(texts: int, units: int, multiprocessors: int) -> int:
     """Return how many texts a group of programs takes, the fewest for which all programs run at once; 0 if none are."""
     for group in GROUPS:
         programs = texts // group * (units // OWNED_UNITS)
-        fits = 2 * units * (4 * OWNED_UNITS + group) <= MEMORY
-        if texts % group == 0 and 0 < programs <= multiprocessors and fits:
+        if texts % group == 0 and 0 < programs <= multiprocessors:
             return group
     return 0
 
@@ -135,12 +131,12 @@ class _Layer(torch.autograd.Function):
         d_out, d_last = grads
         d_c = d_last.float().contiguous().clone()
         d_bias = launch_backward(d_out.to(x.dtype).contiguous(), w_h, cells, gates, d_c, mask, capped)
-        words = gates.flatten(0, 1)
-        d_x = (words @ w_x).view_as(x) if ctx.needs_input_grad[0] else None
-        d_h = None
-        if ctx.needs_input_grad[1]:
-            d_h = gates[0] @ w_h if mask is None else gates[0] @ w_h * mask
-        d_w_x, d_w_h = (words.T @ read.flatten(0, 1) for read in (x, states[:-1]))
+        words, needed = gates.flatten(0, 1), ctx.needs_input_grad
+        d_x = (words @ w_x).view_as(x) if needed[0] else None
+        d_h = gates[0] @ w_h if needed[1] else None
+        d_h = d_h if d_h is None or mask is None else d_h * mask
+        d_w_x = words.T @ x.flatten(0, 1) if needed[3] else None
+        d_w_h = words.T @ states[:-1].flatten(0, 1) if needed[4] else None
         return d_x, d_h, d_c, d_w_x, d_w_h, d_bias.to(x.dtype), None, None
 
 

@@ -193,7 +193,7 @@ def test_networks_on_a_gpu(dropout: Dropout, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("texts", "units", "expected"),
     [(64, 1024, 32), (32, 1024, 16), (16, 1024, 16), (128, 1024, 0), (64, 512, 16), (128, 512, 32), (64, 896, 32),
-     (20, 512, 0), (0, 512, 0), (256, 512, 64), (192, 896, 0)],
+     (20, 512, 0), (0, 512, 0), (256, 512, 0), (96, 640, 32)],
 )  # fmt: skip
 def test_texts_are_shared_out_so_that_all_programs_run_at_once(texts: int, units: int, expected: int) -> None:
     found = texts_of_group(texts, units, H200)
@@ -255,7 +255,7 @@ def compiled_for_hopper(kernel: Any, sizes: dict[str, int]) -> Any:
 @needs_triton
 @pytest.mark.parametrize("name", ["forward", "backward"])
 @pytest.mark.parametrize(
-    ("units", "texts", "masked"), [(1024, 64, False), (896, 64, True), (256, 16, True), (512, 256, False)]
+    ("units", "texts", "masked"), [(1024, 64, False), (896, 64, True), (256, 16, True), (512, 128, False)]
 )
 def test_kernels_compile_for_hopper(name: str, units: int, texts: int, masked: bool) -> None:
     """They fit in shared memory, multiply by the matrix units, and raise counters after a barrier of all threads."""
