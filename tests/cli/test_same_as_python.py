@@ -25,6 +25,9 @@ TREEBANK = "1\tthe\tthe\tDET\t_\t_\t_\t_\t_\t_\n2\tcat\tcat\tNOUN\t_\t_\t_\t_\t_
 QUICK: dict[str, Any] = {"epochs": 1, "batch": 2}
 """Settings of networks, given on both sides: by default they learn for hours."""
 
+SMALL: dict[str, Any] = {"awd-lstm": {"embedding": 8, "hidden": 8}, "mogrifier": {"units": 8, "rank": 4}}
+"""Sizes of networks that are large by default."""
+
 
 def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -51,8 +54,7 @@ def text(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", [*kinds.trained_as("language-model", "vectors")])
 def test_language_models_and_vectors(foreword: Foreword, text: Path, tmp_path: Path, name: str) -> None:
     settings: dict[str, Any] = QUICK if kinds.trained_as("language-model", "vectors")[name].network else {}
-    if name == "awd-lstm":
-        settings = {**settings, "embedding": 8, "hidden": 8}
+    settings = {**settings, **SMALL.get(name, {})}
     device: dict[str, Any] = {"device": "cpu"} if settings else {}
     given = ["--device", "cpu"] if device else []
     result = foreword("train", name, text, "-o", tmp_path / "shell", *chosen(settings), *given)

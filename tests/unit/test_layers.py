@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "foreword"
 ROW = re.compile(r"^\| (\d) \| `([\w.]+)/?` \|", re.MULTILINE)
@@ -39,6 +41,7 @@ def imported(node: ast.AST) -> Iterator[tuple[str, int]]:
         yield from imported(child)
 
 
+@pytest.fixture(scope="module")
 def graph() -> Edges:
     """Build the imports between folders, self-imports left out."""
     edges: Edges = {}
@@ -58,29 +61,28 @@ def test_every_folder_is_in_the_table() -> None:
     assert set(layers()) == there - {"__init__", "__main__"}
 
 
-def test_imports_point_down() -> None:
+def test_imports_point_down(graph: Edges) -> None:
     known = layers()
     upward = [
         f"{where}: {folder} imports {other}"
-        for folder, others in graph().items()
+        for folder, others in graph.items()
         for other, where in others.items()
         if folder in known and known[other] > known[folder]
     ]
     assert not upward, "\n".join(upward)
 
 
-def test_no_two_folders_import_each_other() -> None:
+def test_no_two_folders_import_each_other(graph: Edges) -> None:
     """Imports within one layer are allowed, a cycle of folders is not."""
-    edges = graph()
 
     def reachable(folder: str) -> set[str]:
         found: set[str] = set()
-        queue = list(edges.get(folder, {}))
+        queue = list(graph.get(folder, {}))
         while queue:
             other = queue.pop()
             if other not in found:
                 found.add(other)
-                queue.extend(edges.get(other, {}))
+                queue.extend(graph.get(other, {}))
         return found
 
-    assert [folder for folder in edges if folder in reachable(folder)] == []
+    assert [folder for folder in graph if folder in reachable(folder)] == []

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import foreword
 
 PACKAGE = Path(foreword.__file__).parent
@@ -16,9 +18,16 @@ DOCUMENTED = 0.95
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def sources() -> Iterator[tuple[Path, ast.Module]]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        yield path.relative_to(PACKAGE), ast.parse(path.read_text(encoding="utf-8"))
+@pytest.fixture(scope="module")
+def texts() -> dict[Path, str]:
+    """Read every module of the package, by its path within it."""
+    return {path.relative_to(PACKAGE): path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+@pytest.fixture(scope="module")
+def trees(texts: dict[Path, str]) -> dict[Path, ast.Module]:
+    """Parse every module once."""
+    return {path: ast.parse(text) for path, text in texts.items()}
 
 
 def is_kernel(path: Path) -> bool:
@@ -50,10 +59,10 @@ def public_functions(tree: ast.Module) -> Iterator[Function]:
     yield from (each for each in ast.walk(tree) if isinstance(each, Function) and each.name[0] != "_")
 
 
-def test_no_function_is_long() -> None:
+def test_no_function_is_long(trees: dict[Path, ast.Module]) -> None:
     long = [
         f"{path}:{node.lineno} {node.name} has {lines_of_code(node)} lines"
-        for path, tree in sources()
+        for path, tree in trees.items()
         if not is_kernel(path)
         for node in ast.walk(tree)
         if isinstance(node, Function)
@@ -62,26 +71,26 @@ def test_no_function_is_long() -> None:
     assert not long, "\n".join(long)
 
 
-def test_no_class_is_long() -> None:
+def test_no_class_is_long(trees: dict[Path, ast.Module]) -> None:
     long = [
         f"{path}:{node.lineno} {node.name} has {lines_of(node)} lines"
-        for path, tree in sources()
+        for path, tree in trees.items()
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef) and lines_of(node) > LONGEST_CLASS
     ]
     assert not long, "\n".join(long)
 
 
-def test_no_file_is_long() -> None:
+def test_no_file_is_long(texts: dict[Path, str]) -> None:
     """A file is one idea."""
-    lines = {str(path): len((PACKAGE / path).read_text(encoding="utf-8").splitlines()) for path, _ in sources()}
+    lines = {str(path): len(text.splitlines()) for path, text in texts.items()}
     assert {path: count for path, count in lines.items() if count >= LONGEST_FILE} == {}
 
 
-def test_no_constructor_takes_many_parameters() -> None:
+def test_no_constructor_takes_many_parameters(trees: dict[Path, ast.Module]) -> None:
     many = [
         f"{path}:{node.lineno} {owner.name} takes {parameters_of(node)} parameters"
-        for path, tree in sources()
+        for path, tree in trees.items()
         for owner in ast.walk(tree)
         if isinstance(owner, ast.ClassDef)
         for node in owner.body
@@ -90,17 +99,17 @@ def test_no_constructor_takes_many_parameters() -> None:
     assert not many, "\n".join(many)
 
 
-def test_public_functions_are_documented() -> None:
-    functions = [(path, each) for path, tree in sources() for each in public_functions(tree)]
+def test_public_functions_are_documented(trees: dict[Path, ast.Module]) -> None:
+    functions = [(path, each) for path, tree in trees.items() for each in public_functions(tree)]
     missing = [f"{path}:{each.lineno} {each.name}" for path, each in functions if ast.get_docstring(each) is None]
     share = 1 - len(missing) / len(functions)
     assert share >= DOCUMENTED, f"{share:.1%} are documented; these are not:\n" + "\n".join(missing)
 
 
-def test_class_names_are_used_once() -> None:
+def test_class_names_are_used_once(trees: dict[Path, ast.Module]) -> None:
     """Drop-in modules have the names of the originals, and so may share them with ours."""
     owners: dict[str, list[str]] = {}
-    for path, tree in sources():
+    for path, tree in trees.items():
         if path.parts[0] != "compat":
             for node in ast.walk(tree):
                 if isinstance(node, ast.ClassDef):
@@ -109,32 +118,28 @@ def test_class_names_are_used_once() -> None:
     assert not shared, shared
 
 
-def test_array_types_are_defined_once() -> None:
+def test_array_types_are_defined_once(texts: dict[Path, str]) -> None:
     """``Floats`` means one thing in the whole package."""
     alias = re.compile(r"^\w+(?:: TypeAlias)? = NDArray\[", re.MULTILINE)
-    others = [
-        str(path) for path, _ in sources() if path.name != "arrays.py" and alias.search((PACKAGE / path).read_text())
-    ]
+    others = [str(path) for path, text in texts.items() if path.name != "arrays.py" and alias.search(text)]
     assert others == []
 
 
-def test_there_is_one_table_of_kinds() -> None:
+def test_there_is_one_table_of_kinds(texts: dict[Path, str]) -> None:
     """A class is named by its module in the registry and among the public names, nowhere else."""
     named = re.compile(r'"foreword\.[\w.]+:\w+"')
-    others = [
-        str(path) for path, _ in sources() if path.name != "kinds.py" and named.search((PACKAGE / path).read_text())
-    ]
+    others = [str(path) for path, text in texts.items() if path.name != "kinds.py" and named.search(text)]
     assert others == []
 
 
-def test_kinds_are_not_told_apart_by_name() -> None:
+def test_kinds_are_not_told_apart_by_name(texts: dict[Path, str]) -> None:
     """What differs between kinds is a field of the registry, so that a new kind has it too."""
     name = re.compile(r"""(?:\.kind|kind\.name|kinds\.of\([\w.]+\)\.name) (?:[!=]=|in) [("']""")
     told = [
         f"{path}: {line.strip()}"
-        for path, _ in sources()
+        for path, text in texts.items()
         if path.parts[0] in ("serve", "filtering", "lab")
-        for line in (PACKAGE / path).read_text(encoding="utf-8").splitlines()
+        for line in text.splitlines()
         if name.search(line)
     ]
     assert not told, "\n".join(told)

@@ -146,7 +146,7 @@ def test_a_long_stream_takes_no_more_memory(decoder: BeamSearchDecoderCTC) -> No
     assert isinstance(search, BeamSearch)
     assert isinstance(live, BeamSearch)
     sizes, words, others = [], [], []
-    for _ in range(60):
+    for _ in range(30):
         for each in (search, live, plain, popped):
             each.read(logs)
         sizes.append([len(search.words.parent), len(search.texts.parent), len(search.chains.parent)])
@@ -156,7 +156,7 @@ def test_a_long_stream_takes_no_more_memory(decoder: BeamSearchDecoderCTC) -> No
     whole = search.finish()
     assert_same(whole, plain.finish())
     assert [beam.lm_state for beam in whole] == [beam.lm_state for beam in plain.finish()]
-    assert len(whole[0].text_frames) == 60 * 9
+    assert len(whole[0].text_frames) == 30 * 9
     for earlier, rest in ((words, live.finish()[0]), (others, popped.finish()[0])):
         assert 2 <= len(rest.text_frames) < 20
         assert earlier + rest.text_frames == whole[0].text_frames

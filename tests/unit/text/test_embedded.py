@@ -56,6 +56,7 @@ def test_every_python_is_given_the_same_text(collected: list[str]) -> None:
         assert len(collected) > 0.9 * len(shared)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
 def test_other_pythons_here_have_the_same_text(version: str) -> None:
     source = (

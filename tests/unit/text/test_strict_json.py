@@ -37,8 +37,16 @@ def members(value: str) -> Callable[[int], str]:
 
 @pytest.mark.parametrize(
     "shape",
-    [many("[]"), many("{}"), many("[1]"), many("1.5"), many("1"), many('"ab"'), many('{"a":1}'), members("1")],
-    ids=["lists", "objects", "full lists", "numbers", "digits", "strings", "full objects", "members"],
+    [
+        pytest.param(many("{}"), id="objects"),
+        pytest.param(many("1"), id="digits"),
+        pytest.param(many('"ab"'), id="strings"),
+        pytest.param(members("1"), id="members"),
+        pytest.param(many("[]"), id="lists", marks=pytest.mark.long),
+        pytest.param(many("[1]"), id="full lists", marks=pytest.mark.long),
+        pytest.param(many("1.5"), id="numbers", marks=pytest.mark.long),
+        pytest.param(many('{"a":1}'), id="full objects", marks=pytest.mark.long),
+    ],
 )
 def test_what_is_accepted_takes_ten_times_its_size_plus_64_mb(shape: Callable[[int], str]) -> None:
     """Two million members of an object once took 430 MB, where 247 were promised."""
