@@ -157,7 +157,7 @@ def forward(
         total = gl.zeros([4 * OWNED, BM], gl.float32, sums)
         for k in gl.static_range(CHUNKS):
             async_copy.wait_group(CHUNKS - 1 - k)
-            fence_async_shared()
+            fence_async_shared()  # the compiler has all threads wait for each other before it
             total = warpgroup_mma(weights.index(k), states.index(k).permute((1, 0)), total, is_async=True)
         total = warpgroup_mma_wait(0, [total])
         i, f, g, o = by_gate(total, BM, owned)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import fields
 from importlib.util import find_spec
@@ -258,7 +259,9 @@ def compiled_for_hopper(kernel: Any, sizes: dict[str, int]) -> Any:
     ("units", "texts", "masked"), [(1024, 64, False), (896, 64, True), (256, 16, True), (512, 128, False)]
 )
 def test_kernels_compile_for_hopper(name: str, units: int, texts: int, masked: bool) -> None:
-    """They fit in shared memory, multiply by the matrix units, and raise counters after a barrier of all threads."""
+    """They fit in shared memory, multiply by the matrix units, and all threads wait for each other where they have to:
+    before a counter is raised, and between what each of them copied and the product of all of it.
+    """
     from foreword.nn import kernels_persistent
 
     block = 128 if name == "forward" else 1 << (units // 8 - 1).bit_length()
@@ -268,10 +271,12 @@ def test_kernels_compile_for_hopper(name: str, units: int, texts: int, masked: b
     assert made.metadata.shared <= LARGEST_MEMORY
     code = [line.strip() for line in made.asm["ptx"].splitlines()]
     assert any(line.startswith("wgmma.mma_async") for line in code)
-    acts = [line for line in code if "bar.sync" in line or "st.global" in line or "atom" in line]
-    raised = [at for at, line in enumerate(acts) if "release" in line]
-    assert len(raised) == (1 if name == "forward" else 2)
-    assert all("bar.sync" in acts[at - 1] for at in raised)
+    acts = re.findall(r"bar\.sync|st\.global|release|cp\.async\.wait_group|fence\.proxy\.async", "\n".join(code))
+    before = [(act, acts[at - 1]) for at, act in enumerate(acts) if act in ("release", "fence.proxy.async")]
+    assert [act for act, _ in before].count("release") == (1 if name == "forward" else 2)
+    assert {last for _, last in before} == {"bar.sync"}
+    copied = [acts[at + 1] for at, act in enumerate(acts) if act == "cp.async.wait_group"]
+    assert set(copied) == {"bar.sync"}
 
 
 SIZES = {"1,024 units": (12, 64, 1024, 1024), "few texts": (9, 16, 200, 512), "a block that is no power of two": (
