@@ -18,7 +18,7 @@ from foreword.errors import SettingError
 
 __all__ = [
     "INTERPRETED", "LARGEST_MEMORY", "RUNS", "jit", "launches_dependents", "memory_per_program", "runs_kernels",
-    "runs_per_gpu", "tl", "triton", "warn_once",
+    "runs_per_gpu", "take_kept", "tl", "triton", "warn_once",
 ]  # fmt: skip
 
 try:
@@ -59,6 +59,14 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
         return function if triton is None else triton.jit(function, **options)
 
     return mark
+
+
+def take_kept(ctx: Any) -> Any:
+    """Return what a forward pass kept in ``ctx``, once: its backward pass writes gradients over it."""
+    kept, ctx.kept = ctx.kept, None
+    if kept is None:
+        raise RuntimeError("these layers have one backward pass: run them again instead of retain_graph=True")
+    return kept
 
 
 @cache

@@ -29,7 +29,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from foreword.nn.gpu import LARGEST_MEMORY, RUNS, launches_dependents, memory_per_program, runs_kernels, warn_once
+from foreword.nn.gpu import (
+    LARGEST_MEMORY,
+    RUNS,
+    launches_dependents,
+    memory_per_program,
+    runs_kernels,
+    take_kept,
+    warn_once,
+)
 from foreword.nn.kernels_mogrifier import (
     backward_cell,
     backward_gates,
@@ -339,14 +347,14 @@ class _Stack(torch.autograd.Function):
         buffers.c[:, 0].copy_(c)
         out = torch.empty_like(buffers.x[0])
         StackLauncher(buffers, stack).forward(out)
-        ctx.buffers, ctx.stack = buffers, stack
+        ctx.kept = buffers, stack
         return out, buffers.c[:, -1].clone()
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
         """Return the gradients of the input, the first states and the weights."""
         d_out, d_last = grads
-        buffers, stack = cast(Buffers, ctx.buffers), cast(Stack, ctx.stack)
+        buffers, stack = cast(tuple[Buffers, Stack], take_kept(ctx))
         d_c = d_last.float().contiguous().clone()
         low = buffers.gates.dtype
         shared = d_out.stride(0) == 0 and d_out[0].is_contiguous()  # of a sum of layers

@@ -20,7 +20,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from foreword.nn.gpu import RUNS, runs_kernels, triton
+from foreword.nn.gpu import RUNS, runs_kernels, take_kept, triton
 
 __all__ = ["persistent_lstm", "runs_persistent", "texts_of_group"]
 
@@ -127,7 +127,7 @@ class _Layer(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
         """Return the gradients of the input, the first states and the weights."""
-        x, w_x, w_h, states, cells, gates, mask, capped = ctx.kept
+        x, w_x, w_h, states, cells, gates, mask, capped = take_kept(ctx)
         d_out, d_last = grads
         d_c = d_last.float().contiguous().clone()
         d_bias = launch_backward(d_out.to(x.dtype).contiguous(), w_h, cells, gates, d_c, mask, capped)

@@ -134,6 +134,17 @@ def test_gradients_around_the_kernels(masked: bool, capped: bool, monkeypatch: p
     assert compared((4, 3, 5, 6), masked, torch.float64, "cpu", capped=capped) < 1e-6  # cells are float32
 
 
+def test_a_second_backward_pass_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one writes gradients over the gates."""
+    monkeypatch.setattr(persistent_gpu, "launch_forward", plain_forward)
+    monkeypatch.setattr(persistent_gpu, "launch_backward", plain_backward)
+    x, h, c, weights, _ = drawn(2, 3, 4, 6, False)
+    out, _, _ = persistent_lstm(x.requires_grad_(), h, c, weights)
+    torch.autograd.grad(out.sum(), x, retain_graph=True)
+    with pytest.raises(RuntimeError, match="one backward pass"):
+        torch.autograd.grad(out.sum(), x)
+
+
 def masks_as(masks: Masks, kind: torch.dtype, device: str) -> Masks:
     """Return masks in another precision and on another device."""
 
