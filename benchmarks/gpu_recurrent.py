@@ -36,7 +36,8 @@ TITLE = "Recurrent kernels on a GPU"
 HOW = (
     "Microseconds per layer and step, forward and backward, from replays of CUDA graphs, median of five. Mogrifier: "
     "two layers of 896 units, 64 texts, 70 steps, capped gate, state dropout, fp16, without the gradients of weights. "
-    "LSTM with them, layers of 1,024 units; GRU and coupled gates likewise in fp16. Epoch: 207 "
+    "LSTM: layers of 1,024 units unless the row says otherwise, with the gradients of weights; GRU and coupled gates "
+    "likewise, in fp16. cuDNN's weights are separate tensors, which it copies together in every call. Epoch: 207 "
     "updates of the recipe's Penn Treebank model, everything included. The eager loop is PyTorch's autograd with the "
     "gradients of weights, launched operation by operation, so its time is no ratio to ours. Nine rows measure one "
     "idea of the kernels each: ours has it, and the other does not."
@@ -147,7 +148,7 @@ def half_lstm(
 ) -> tuple[float, float]:  # fmt: skip
     """Return microseconds per layer and step of layers of 1,024 units, with all gradients: ours and another's.
 
-    waves: the other is our own wavefront of a launch per step, and not cuDNN.
+    waves: compare with our own wavefront, a launch per step, instead of cuDNN.
     """
     units = 1024
     x, stack = drawn(0, kind, units, layers)

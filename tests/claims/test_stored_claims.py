@@ -73,6 +73,16 @@ def test_l10_z17_how_far_each_cell_recalls() -> None:
         assert all(medians[lag] < 0.95 for lag in found["lags"] if lag > reach[kind])
 
 
+def test_m04_z15_one_text_leaves_a_gpu_idle() -> None:
+    """M04, Z15: over 1,000 steps an LSTM of 256 units on one text keeps 0.3 % busy, one of 1,024 on 32 texts 66 %."""
+    found = row("recurrent", "cost on cuda")
+    for sizes, share in (("256 units, batch 1", 0.003), ("1024 units, batch 32", 0.66)):
+        at = found[sizes]["steps"].index(1000)
+        assert found[sizes]["utilisation"]["lstm"][at] == pytest.approx(share, rel=0.2)
+        times = found[sizes]["milliseconds"]["lstm"]
+        assert times[-1] > 2.5 * times[at]  # three times as many steps
+
+
 def test_l11_more_units_hold_more_symbols_and_each_state_holds_only_so_many() -> None:
     """L11: each size gives back ever less of more symbols; at 16 symbols each larger size more than the last."""
     found = row("recurrent", "capacity")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from benchmarks.report import Row, Section, document, stored_sections, with_older_rows
 
-PAGE = Path(__file__).parents[2] / "docs" / "BENCHMARKS.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "BENCHMARKS.md"
 
 
 def section(date: str, commit: str, *rows: Row) -> Section:
@@ -34,3 +35,14 @@ def test_some_rows_measured_again_keep_the_others_with_their_age() -> None:
         "Measured 2026-01-01, commit aaa.", "Measured 2026-02-02, commit bbb.", "",
     ]  # fmt: skip
     assert with_older_rows(newer, None) == newer
+
+
+def test_the_page_of_layers_shows_the_stored_figures_of_gpu_kernels() -> None:
+    """Each row of its table of LSTMs, ours and the peer's, is a stored row of the benchmark."""
+    page = (DOCS / "layers.md").read_text(encoding="utf-8")
+    table = page.split("## An LSTM on a Hopper GPU")[1].split("\n\n")[2].splitlines()[2:]
+    rows = stored_sections()["gpu_recurrent"]["rows"]
+    stored = {(str(row["ours"]), str(row["peer"]).split(": ")[-1]) for row in rows}
+    shown = [line.strip("| ").split(" | ") for line in table]
+    assert len(shown) == 5
+    assert all((f"{ours} µs", f"{peer.split(': ')[1]} µs") in stored for _, ours, peer in shown), shown

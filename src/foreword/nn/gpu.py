@@ -18,7 +18,7 @@ from foreword.errors import SettingError
 
 __all__ = [
     "INTERPRETED", "LARGEST_MEMORY", "RUNS", "jit", "launches_dependents", "memory_per_program", "runs_kernels",
-    "runs_per_gpu", "take_kept", "tl", "triton", "warn_once",
+    "runs_per_gpu", "take_saved", "tl", "triton", "warn_once",
 ]  # fmt: skip
 
 try:
@@ -61,12 +61,12 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     return mark
 
 
-def take_kept(ctx: Any) -> Any:
-    """Return what a forward pass kept in ``ctx``, once: its backward pass writes gradients over it."""
-    kept, ctx.kept = ctx.kept, None
-    if kept is None:
-        raise RuntimeError("these layers have one backward pass: run them again instead of retain_graph=True")
-    return kept
+def take_saved(ctx: Any) -> Any:
+    """Return ``ctx.saved``, the tensors of a forward pass, once: the backward pass overwrites them with gradients."""
+    saved, ctx.saved = ctx.saved, None
+    if saved is None:
+        raise RuntimeError("these layers allow one backward pass: run them again instead of using retain_graph=True")
+    return saved
 
 
 @cache

@@ -1,21 +1,22 @@
-"""Persistent kernels of an LSTM layer: one launch for all steps, and the recurrent weights stay on the chip.
+"""Persistent kernels of an LSTM layer: one launch for all steps, with the recurrent weights in shared memory.
 
-A program has 16 units: their 64 rows of W_h stay in the shared memory of its multiprocessor. H / 16 programs are a
-group, which has all units and BM of the texts; the other texts have groups of their own. Forward, a step is
+Each program (thread block) owns 16 units and keeps their 64 rows of W_h in shared memory. H / 16 programs form a group,
+which has all units and BM texts of the batch; the other texts have groups of their own. A forward step is
 
     Z = X + h W_hᵀ,    X = x W_xᵀ + b, one product over all steps before the launch
 
-Each program reads h of all units (BM, H), computes the gates and the state of its own, writes its part of the next h,
-and raises the counter of its group and step; the next step begins when it has come to H / 16.
+Each program loads h of all units (BM, H), computes the gates and the state of its own units, stores them, and
+increments the counter of its group and step. The next step begins when the counter reaches H / 16.
 
-Backward, ∂h = ∂Z W_h would take the gradients of all gates to every program, four times as much as h. The product is
-cut both ways instead: program (r, c) of 8 × H / 128 multiplies the gates of an eighth of the units, block r, by the
-weights of 128 units, block c, and writes its part of the sum; the owner of units adds up eight parts. One counter says
-that a block of gates is ready (H / 128 programs raise it), another that the parts of a block of units are (8 do).
+In the backward step, ∂h = ∂Z W_h, loading ∂Z of all gates in every program would be four times as much as h. Instead
+the product is split along both dimensions: program (r, c) of 8 × H / 128 multiplies the gates of an eighth of the
+units, block r, by the weights of 128 units, block c, and stores a partial sum; the owner of a unit adds up eight
+partial sums. One counter signals that a block of gates is complete (H / 128 programs increment it), another that the
+partial sums of a block of units are (8 programs).
 
-Arrays, in half precision unless said otherwise: weight (4H, H), h (T + 1, B, H), gates (T, B, 4H), c float32
-(T + 1, B, H). Gates are in the order i, f, g, o. H is a multiple of 128 and B of BM. What other programs write is read
-past the first cache (cp.async and ``.cg``). Written in Gluon, Triton's language of explicit layouts, for Hopper GPUs.
+Arrays, in half precision unless noted: weight (4H, H), h (T + 1, B, H), gates (T, B, 4H), c float32 (T + 1, B, H).
+Gates are in the order i, f, g, o. H is a multiple of 128 and B of BM. What other programs store is loaded past the L1
+cache (cp.async and ``.cg``). Written in Gluon, Triton's language with explicit layouts, for Hopper GPUs.
 
 G. Diamos et al., "Persistent RNNs: stashing recurrent weights on-chip" (2016).
 """
@@ -39,31 +40,31 @@ WARPS, APART = gl.constexpr(PROGRAM_WARPS), gl.constexpr(COUNTER_NUMBERS)
 
 
 @gluon.jit
-def count_of(counter):
-    """Read a counter; what was written before it was raised can be read after this."""
+def load_acquire(counter):
+    """Load a counter; what was stored before it was incremented is visible after this."""
     return gl.inline_asm_elementwise(
         "ld.acquire.gpu.global.u32 $0, [$1];", "=r,l", [counter], dtype=gl.int32, is_pure=False, pack=1
     )
 
 
 @gluon.jit
-def await_count(counter, count):
-    """Wait until a counter has come to ``count``."""
-    seen = count_of(counter)
+def wait_until(counter, count):
+    """Spin until a counter reaches ``count``."""
+    seen = load_acquire(counter)
     while seen < count:
-        seen = count_of(counter)
+        seen = load_acquire(counter)
 
 
 @gluon.jit
-def raise_count(counter):
-    """Raise a counter, after everything that this program has written."""
+def increment(counter):
+    """Increment a counter after all stores of this program."""
     debug_barrier()
     gl.atomic_add(counter, 1, sem="release", scope="gpu")
 
 
 @gluon.jit
 def sigmoid(x):
-    """Return the sigmoid by the chip's own power and reciprocal, exact to a few units in float32's last place."""
+    """Return the sigmoid, using the hardware's approximate exponential and reciprocal (a few ulp)."""
     return gl.inline_asm_elementwise(
         "rcp.approx.ftz.f32 $0, $1;", "=f,f", [1 + gl.exp(-x)], dtype=gl.float32, is_pure=True, pack=1
     )
@@ -71,19 +72,26 @@ def sigmoid(x):
 
 @gluon.jit
 def tanh(x):
-    """Return tanh by the sigmoid."""
+    """Return 2 σ(2x) − 1."""
     return 2 * sigmoid(2 * x) - 1
 
 
 @gluon.jit
-def load_block(
-    target, source, stride, ROWS: gl.constexpr, COLUMNS: gl.constexpr, rows: gl.constexpr, columns: gl.constexpr
-):
-    """Begin to copy a block, its rows ``stride`` apart, to shared memory; what is past rows or columns is zero."""
+def tile_indices(ROWS: gl.constexpr, COLUMNS: gl.constexpr):
+    """Return the row and column indices of a tile in a layout in which each thread copies 16 bytes."""
     ACROSS: gl.constexpr = COLUMNS // 8
     lanes: gl.constexpr = gl.BlockedLayout([1, 8], [32 // ACROSS, ACROSS], [WARPS, 1], [1, 0])
-    row = gl.arange(0, ROWS, gl.SliceLayout(1, lanes))[:, None]
-    column = gl.arange(0, COLUMNS, gl.SliceLayout(0, lanes))[None, :]
+    row = gl.arange(0, ROWS, gl.SliceLayout(1, lanes))
+    column = gl.arange(0, COLUMNS, gl.SliceLayout(0, lanes))
+    return row[:, None], column[None, :]
+
+
+@gluon.jit
+def copy_tile(
+    target, source, stride, ROWS: gl.constexpr, COLUMNS: gl.constexpr, rows: gl.constexpr, columns: gl.constexpr
+):
+    """Start copying a tile (rows, columns) to shared memory, padded with zeros to (ROWS, COLUMNS)."""
+    row, column = tile_indices(ROWS, COLUMNS)
     at = source + row * stride + column
     if rows < ROWS:
         async_copy.async_copy_global_to_shared(target, at, mask=row < rows)
@@ -94,12 +102,9 @@ def load_block(
 
 
 @gluon.jit
-def load_owned_weights(target, source, H: gl.constexpr, BK: gl.constexpr):
-    """Begin to copy rows of W_h (64, BK) to shared memory: the four gates of a unit follow each other."""
-    ACROSS: gl.constexpr = BK // 8
-    lanes: gl.constexpr = gl.BlockedLayout([1, 8], [32 // ACROSS, ACROSS], [WARPS, 1], [1, 0])
-    row = gl.arange(0, 4 * OWNED, gl.SliceLayout(1, lanes))[:, None]
-    column = gl.arange(0, BK, gl.SliceLayout(0, lanes))[None, :]
+def copy_owned_weights(target, source, H: gl.constexpr, BK: gl.constexpr):
+    """Start copying rows of W_h (64, BK) to shared memory, with the four gates of a unit in consecutive rows."""
+    row, column = tile_indices(4 * OWNED, BK)
     async_copy.async_copy_global_to_shared(target, source + (row % 4 * H + row // 4) * H + column)
 
 
@@ -122,9 +127,9 @@ def forward(
     gates, weight, h, c, out, mask, counters, steps,
     CAPPED: gl.constexpr, MASK: gl.constexpr, H: gl.constexpr, B: gl.constexpr, BM: gl.constexpr, BK: gl.constexpr,
 ):  # fmt: skip
-    """Compute all steps. gates: X, replaced by the gates. counters int32 (groups, T + 1, 8): zeros.
+    """Compute all steps. gates: X, overwritten with the gates. counters int32 (groups, T + 1, 8): zeros.
 
-    mask (B, H): multiplies h on its way to the next step; h is dropped then, and ``out`` (T, B, H) is not.
+    mask (B, H): dropout mask of the recurrent state. h is stored masked, ``out`` (T, B, H) is not.
     """
     CHUNKS: gl.constexpr = H // BK
     owned: gl.constexpr = gl.BlockedLayout([BM // 8, 1], [128 // BM, BM // 4], [1, WARPS], [0, 1])
@@ -136,7 +141,7 @@ def forward(
     weights = gl.allocate_shared_memory(low, [CHUNKS, 4 * OWNED, BK], tile)
     states = gl.allocate_shared_memory(low, [CHUNKS, BM, BK], tile)
     for k in gl.static_range(CHUNKS):
-        load_owned_weights(weights.index(k), weight + member * (OWNED * H) + k * BK, H, BK)
+        copy_owned_weights(weights.index(k), weight + member * (OWNED * H) + k * BK, H, BK)
     async_copy.commit_group()
     text = group * BM + gl.arange(0, BM, gl.SliceLayout(0, owned))[None, :]
     unit = member * OWNED + gl.arange(0, OWNED, gl.SliceLayout(1, owned))[:, None]
@@ -150,14 +155,14 @@ def forward(
         now = gates + t * (4 * B * H) + in_gates
         x_i, x_f, x_g, x_o = gl.load(now), gl.load(now + H), gl.load(now + 2 * H), gl.load(now + 3 * H)
         if t > 0:
-            await_count(counters + t * APART, H // OWNED)
+            wait_until(counters + t * APART, H // OWNED)
         for k in gl.static_range(CHUNKS):
-            load_block(states.index(k), h + t * (B * H) + group * (BM * H) + k * BK, H, BM, BK, BM, BK)
+            copy_tile(states.index(k), h + t * (B * H) + group * (BM * H) + k * BK, H, BM, BK, BM, BK)
             async_copy.commit_group()
         total = gl.zeros([4 * OWNED, BM], gl.float32, sums)
         for k in gl.static_range(CHUNKS):
             async_copy.wait_group(CHUNKS - 1 - k)
-            fence_async_shared()  # the compiler has all threads wait for each other before it
+            fence_async_shared()  # the compiler inserts a barrier before it
             total = warpgroup_mma(weights.index(k), states.index(k).permute((1, 0)), total, is_async=True)
         total = warpgroup_mma_wait(0, [total])
         i, f, g, o = by_gate(total, BM, owned)
@@ -174,7 +179,7 @@ def forward(
         if MASK:
             carried = state * kept
         gl.store(h + (t + 1) * (B * H) + at, carried.to(low))
-        raise_count(counters + (t + 1) * APART)
+        increment(counters + (t + 1) * APART)
         if MASK:
             gl.store(out + t * (B * H) + at, state.to(low))
         gl.store(c + (t + 1) * (B * H) + at, cell)
@@ -189,11 +194,11 @@ def backward(
     d_out, weight, c, gates, d_c, d_bias, mask, parts, gates_ready, parts_ready, steps,
     CAPPED: gl.constexpr, MASK: gl.constexpr, H: gl.constexpr, B: gl.constexpr, BM: gl.constexpr, BK: gl.constexpr,
 ):  # fmt: skip
-    """Replace the gates of all steps by the gradients of their inputs. BK: H / 8, or the next power of two.
+    """Overwrite the gates of all steps with their pre-activation gradients. BK: H / 8, or the next power of two.
 
-    d_c float32 (B, H): of the last cells, replaced by that of the first. d_bias float32 (groups, 4H) is written. parts
-    float32 (2, groups, 8, H, BM): sums on their way. gates_ready int32 (groups, 8, T, 8), parts_ready (groups, H / 128,
-    T, 8): zeros.
+    d_c float32 (B, H): gradient of the last cells, overwritten with that of the first. d_bias float32 (groups, 4H):
+    output. parts float32 (2, groups, 8, H, BM): partial sums of this step and the one before. gates_ready int32
+    (groups, 8, T, 8), parts_ready (groups, H / 128, T, 8): zeros.
     """
     BLOCK: gl.constexpr = H // BLOCKS
     ACROSS: gl.constexpr = H // WIDE
@@ -211,7 +216,7 @@ def backward(
     weights = gl.allocate_shared_memory(low, [4, BK, WIDE], wide)
     sources = gl.allocate_shared_memory(low, [4, BM, BK], tile)
     for gate in gl.static_range(4):
-        load_block(
+        copy_tile(
             weights.index(gate), weight + (gate * H + eighth * BLOCK) * H + across * WIDE, H, BK, WIDE, BLOCK, WIDE
         )
     async_copy.commit_group()
@@ -240,7 +245,7 @@ def backward(
         d_output = gl.load(d_out + t * (B * H) + at)
         later = gl.zeros([OWNED, BM], gl.float32, owned)
         if step > 0:
-            await_count(parts_awaited + (t + 1) * APART, BLOCKS)
+            wait_until(parts_awaited + (t + 1) * APART, BLOCKS)
             read = parts + ((t + 1) % 2 * groups + group) * (BLOCKS * H * BM) + in_parts
             total = gl.load(read, cache_modifier=".cg")
             for part in gl.static_range(1, BLOCKS):
@@ -268,7 +273,7 @@ def backward(
         gl.store(now + H, d_f.to(low))
         gl.store(now + 2 * H, d_g.to(low))
         gl.store(now + 3 * H, d_o.to(low))
-        raise_count(gates_ready + t * APART)
+        increment(gates_ready + t * APART)
         b_i += d_i
         b_f += d_f
         b_g += d_g
@@ -276,10 +281,10 @@ def backward(
         d_cell = d_cell * f
         after = before
         if t > 0:
-            await_count(gates_ready + t * APART, ACROSS)
+            wait_until(gates_ready + t * APART, ACROSS)
             for gate in gl.static_range(4):
                 block = gates + t * (4 * B * H) + group * (BM * 4 * H) + gate * H + eighth * BLOCK
-                load_block(sources.index(gate), block, 4 * H, BM, BK, BM, BLOCK)
+                copy_tile(sources.index(gate), block, 4 * H, BM, BK, BM, BLOCK)
                 async_copy.commit_group()
             total = gl.zeros([WIDE, BM], gl.float32, sums)
             for gate in gl.static_range(4):
@@ -290,7 +295,7 @@ def backward(
                 )
             total = warpgroup_mma_wait(0, [total])
             gl.store(parts + (t % 2 * groups + group) * (BLOCKS * H * BM) + to_parts, total)
-            raise_count(parts_raised + t * APART)
+            increment(parts_raised + t * APART)
     gl.store(d_c + at, d_cell)
     biases = d_bias + group * (4 * H) + member * OWNED + gl.arange(0, OWNED, gl.SliceLayout(1, owned))
     gl.store(biases, gl.sum(b_i, 1))

@@ -86,7 +86,7 @@ def lstm(
     On a CPU by our kernels without gradients, and for large layers in training; on a Hopper GPU by ours where
     ``nn/persistent_gpu.py`` has them; else by torch's own.
     lengths (B,): of the texts, the longest first, where what comes behind their ends does not matter: our kernels spend
-    no time on it. c may be float32 where x has half precision: it is returned as float32, and rounded within.
+    no time on it. c may be float32 where x has half precision: it is returned as float32; torch's own rounds it.
     """
     if x.dim() == 3 and only_read(x, h, c, weights):
         rows = torch.arange(x.shape[0] * x.shape[1]).view(x.shape[:2])
@@ -162,8 +162,10 @@ def mogrifier_lstm(
 
     capped: the input gate is at most 1 − f, so that |c| ≤ 1. state_mask (B, H): multiplies h on its way to the next
     step. c may be float32 where x has half precision, as in ``layers.lstm``. ``nn/mogrifier_gpu.py`` has the same in
-    fused kernels.
+    fused kernels; without rounds ``nn/persistent_gpu.py`` runs it where it can.
     """
+    if not rounds and runs_persistent(x, h.shape[-1]):
+        return persistent_lstm(x, h, c, weights, state_mask, capped=capped)
     outputs, kind, c = [], c.dtype, c.to(x.dtype)
     for step in x:
         gated, before = mogrify(step, h if state_mask is None else h * state_mask, rounds, biases)

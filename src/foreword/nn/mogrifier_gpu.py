@@ -35,7 +35,7 @@ from foreword.nn.gpu import (
     launches_dependents,
     memory_per_program,
     runs_kernels,
-    take_kept,
+    take_saved,
     warn_once,
 )
 from foreword.nn.kernels_mogrifier import (
@@ -347,14 +347,14 @@ class _Stack(torch.autograd.Function):
         buffers.c[:, 0].copy_(c)
         out = torch.empty_like(buffers.x[0])
         StackLauncher(buffers, stack).forward(out)
-        ctx.kept = buffers, stack
+        ctx.saved = buffers, stack
         return out, buffers.c[:, -1].clone()
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
         """Return the gradients of the input, the first states and the weights."""
         d_out, d_last = grads
-        buffers, stack = cast(tuple[Buffers, Stack], take_kept(ctx))
+        buffers, stack = cast(tuple[Buffers, Stack], take_saved(ctx))
         d_c = d_last.float().contiguous().clone()
         low = buffers.gates.dtype
         shared = d_out.stride(0) == 0 and d_out[0].is_contiguous()  # of a sum of layers

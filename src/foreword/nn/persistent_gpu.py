@@ -1,14 +1,14 @@
 """An LSTM layer on a Hopper GPU in one launch for all steps, forward and backward.
 
-In bfloat16 cuDNN launches kernels for every step, which read the recurrent weights again; here the weights stay on the
-chip, and a step takes as long as states need from one multiprocessor to the others (``nn/kernels_persistent.py``). What
-does not wait for the step before is one product over all steps: of the inputs before the launch, and of the gradients
-of inputs and weights after it.
+cuDNN launches kernels for every step, which load the recurrent weights again. Here the weights stay in shared memory,
+and a step costs the exchange of states between multiprocessors (``nn/kernels_persistent.py``). What does not depend on
+the previous step is one product over all steps: the inputs' before the launch, the gradients of inputs and weights
+after it.
 
 T steps, B texts, I inputs, H units. The kernels take half precision, H a multiple of 128 from 256 to 1024, and B a
 multiple of 16, as long as there is a multiprocessor for every program: 64 texts of 1,024 units on an H200, 128 of 512.
-All programs have to run at the same time, so runs that share a GPU do without. ``lstm`` of ``nn/layers.py`` takes cuDNN
-for everything else.
+All programs have to be resident at once, so runs that share a GPU do not use the kernels. ``nn/layers.py`` runs every
+other LSTM.
 """
 
 from __future__ import annotations
@@ -20,38 +20,36 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from foreword.nn.gpu import RUNS, runs_kernels, take_kept, triton
-
-__all__ = ["persistent_lstm", "runs_persistent", "texts_of_group"]
+from foreword.nn.gpu import RUNS, runs_kernels, take_saved, triton
 
 HOPPER = 9
 """The compute capability whose matrix instructions the kernels are written in; later GPUs have others."""
 
 OWNED_UNITS, WIDE_UNITS, EIGHTHS = 16, 128, 8
-"""Units of a program; units of a block of the backward product, and blocks of gates in it."""
+"""Units of a program; in the backward product, units of a column block, and the number of row blocks."""
 
 PROGRAM_WARPS, COUNTER_NUMBERS = 4, 8
-"""Warps of a program: one matrix instruction takes four. Numbers from one counter to the next: 32 bytes, which the
-cache moves together."""
+"""Warps of a program: a warpgroup, which a matrix instruction needs. Stride of counters in int32: a cache sector."""
 
 TRITON = ("3.6.", "3.7.")
 """Versions whose Gluon the kernels are written in: the language is young, and changes from one to the next."""
 
 SMALLEST, LARGEST, FEWEST_STEPS = 256, 1024, 8
-"""Units of a layer, and steps below which weights that stay on the chip are expected to save little."""
+"""Units of the smallest and the largest layer; steps below which loading the weights is expected to cost more than it
+saves, which was not measured."""
 
 GROUPS = (16, 32)
-"""Texts of a group of programs: with 1,024 units weights and states take 192 KB of the 227 on a multiprocessor."""
+"""Texts of a group of programs. With 1,024 units and 32 texts weights and states take 192 of 227 KB shared memory."""
 
 CHUNK = 128
 """Units that are multiplied at a time."""
 
 MOST_NUMBERS = 1 << 31
-"""Places in an array that the kernels' 32-bit numbers reach."""
+"""Largest array that the kernels' 32-bit offsets can address."""
 
 
 def texts_of_group(texts: int, units: int, multiprocessors: int) -> int:
-    """Return how many texts a group of programs takes, the fewest for which all programs run at once; 0 if none are."""
+    """Return the smallest group of texts for which all programs are resident at once; 0 if there is none."""
     for group in GROUPS:
         programs = texts // group * (units // OWNED_UNITS)
         if texts % group == 0 and 0 < programs <= multiprocessors:
@@ -121,13 +119,13 @@ class _Layer(torch.autograd.Function):
         cells[0] = c
         out = states[1:] if mask is None else torch.empty_like(states[1:])
         launch_forward(gates, w_h, states, cells, out, mask, capped)
-        ctx.kept = x, w_x, w_h, states, cells, gates, mask, capped
+        ctx.saved = x, w_x, w_h, states, cells, gates, mask, capped
         return out, cells[-1].clone()
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
         """Return the gradients of the input, the first states and the weights."""
-        x, w_x, w_h, states, cells, gates, mask, capped = take_kept(ctx)
+        x, w_x, w_h, states, cells, gates, mask, capped = take_saved(ctx)
         d_out, d_last = grads
         d_c = d_last.float().contiguous().clone()
         d_bias = launch_backward(d_out.to(x.dtype).contiguous(), w_h, cells, gates, d_c, mask, capped)
@@ -143,7 +141,7 @@ class _Layer(torch.autograd.Function):
 def launch_forward(
     gates: Tensor, weight: Tensor, states: Tensor, cells: Tensor, out: Tensor, mask: Tensor | None, capped: bool
 ) -> None:
-    """Compute all steps: gates (T, B, 4H), which hold the inputs' part, states and cells (T + 1, B, H), and out."""
+    """Run all steps: fill states and cells (T + 1, B, H) and out; gates (T, B, 4H): X, overwritten with the gates."""
     from foreword.nn import kernels_persistent as kernels  # Gluon takes a tenth of a second to import
 
     (steps, texts, wide), group = gates.shape, _group_of(gates)
@@ -159,7 +157,7 @@ def launch_forward(
 def launch_backward(
     d_out: Tensor, weight: Tensor, cells: Tensor, gates: Tensor, d_c: Tensor, mask: Tensor | None, capped: bool
 ) -> Tensor:
-    """Turn gates into the gradients of their inputs and d_c into that of the first cells; return that of the bias."""
+    """Overwrite gates with their pre-activation gradients and d_c with that of the first cells; return the bias's."""
     from foreword.nn import kernels_persistent as kernels  # Gluon takes a tenth of a second to import
 
     (steps, texts, wide), group, device = gates.shape, _group_of(gates), gates.device

@@ -35,7 +35,7 @@ from foreword.nn.network import (
     mixture_tensors,
     word_tensors,
 )
-from foreword.nn.persistent_gpu import persistent_lstm, runs_persistent
+from foreword.nn.persistent_gpu import runs_persistent
 from foreword.nn.weights import PARTS
 
 GATES = {"rnn": 1, "irnn": 1, "lstm": 4, "gru": 3, "min-gru": 2} | {name: cell.gates for name, cell in GATED.items()}
@@ -258,14 +258,11 @@ class RecurrentNetwork:
             parts = state[count * layer : count * (layer + 1)]
             of_layer = self._weights_of(weights, layer, masks)
             if self._is_variant(masks):
+                rounds, biases = self._rounds(weights, layer, ids.numel())
                 kept = masks.state[layer] if masks is not None and masks.state else None
                 capped = self.variant.capped
                 h, c = parts
-                if self._stays_on_chip(x):
-                    x, *after = persistent_lstm(x, h, c, of_layer, kept, capped=capped)
-                else:
-                    rounds, biases = self._rounds(weights, layer, ids.numel())
-                    x, *after = mogrifier_lstm(x, h, c, of_layer, rounds, biases, capped=capped, state_mask=kept)
+                x, *after = mogrifier_lstm(x, h, c, of_layer, rounds, biases, capped=capped, state_mask=kept)
             else:
                 x, *after = run_layer(self.cell, x, parts, of_layer, lengths)
             new += after
@@ -299,8 +296,9 @@ class RecurrentNetwork:
     def _by_kernels(self, x: Tensor, masks: Masks | None) -> bool:
         """Return whether the stack runs by ``nn/mogrifier_gpu.py``: an LSTM with layers of one size on a GPU.
 
-        Not if its weights stay on the chip, and of plain layers only several in bfloat16: cuDNN runs one after the
-        other. Layers of several sizes that cuDNN does not have run step by step: a warning says so, once.
+        Layers whose weights stay on the chip are faster one by one. Plain layers only if there are several, in
+        bfloat16: cuDNN does not run those as a wavefront. Variants with layers of several sizes run step by step, and
+        a warning says so, once.
         """
         sizes = {size for sizes in self.layer_sizes() for size in sizes}
         variant = self._is_variant(masks)
@@ -313,7 +311,7 @@ class RecurrentNetwork:
         return len(sizes) == 1
 
     def _stays_on_chip(self, x: Tensor) -> bool:
-        """Return whether each layer runs by ``nn/persistent_gpu.py``: an LSTM without rounds whose weights fit."""
+        """Return whether all layers run by ``nn/persistent_gpu.py``: an LSTM without rounds, of sizes that fit."""
         plain = self.cell == "lstm" and not self.mogrify
         return plain and all(runs_persistent(x, units) for _, units in self.layer_sizes())
 

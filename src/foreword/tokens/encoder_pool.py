@@ -92,10 +92,8 @@ class CachingEncoder:
         slots = empty_rows(2 * capacity)
         rehash(self.slots, slots)
         self.slots, self.arena = slots, longer(self.arena, 16 * capacity + self.reserved)
-        self.starts, self.records = (
-            longer(self.starts, capacity + 2),
-            longer(self.records, self.RECORD * (capacity + 2)),
-        )
+        self.starts = longer(self.starts, capacity + 2)
+        self.records = longer(self.records, self.RECORD * (capacity + 2))
         self.memo = longer(self.memo, self.IDS * capacity)
 
     def _finish(self, block: Block, out: Ints, ends: Longs, position: Longs) -> Encoded:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.kernels import compiled_for_hopper
 from torch import Tensor
 
 from foreword.nn import recurrent_network
@@ -318,20 +319,6 @@ HALF = ("h", "between", "d_out", "d_a", "d_s")
 """Arguments of the backward kernels that are in half precision; the other arrays are float32."""
 
 
-def compiled_for_hopper(kernel: Any, sizes: dict[str, int]) -> str:
-    """Return the PTX of a kernel, compiled for a GPU that need not be there."""
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource, compile
-
-    numbers = ("wave", "lowest", "steps", "mask_steps")
-    kinds = dict.fromkeys(HALF, "*fp16") | dict.fromkeys(numbers, "i32") | dict.fromkeys(sizes, "constexpr")
-    signature = {name: kinds.get(name, "*fp32") for name in kernel.arg_names}
-    constants = {(at,): sizes[name] for at, name in enumerate(kernel.arg_names) if name in sizes}
-    aligned = {(at,): [["tt.divisibility", 16]] for at, kind in enumerate(signature.values()) if kind.startswith("*")}
-    source = ASTSource(fn=kernel, signature=signature, constexprs=constants, attrs=aligned)
-    return str(compile(source, target=GPUTarget("cuda", 90, 32)).asm["ptx"])
-
-
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed: torch brings it where there is a GPU")
 @pytest.mark.parametrize("cell", GATED)
 def test_what_a_backward_kernel_clears_has_been_read_by_all_threads(cell: str) -> None:
@@ -339,7 +326,10 @@ def test_what_a_backward_kernel_clears_has_been_read_by_all_threads(cell: str) -
     kernel = BACKWARD[cell]
     block = {"UNITS": 20, "BLOCK": 64} if cell == "ln-lstm" else {"BLOCK": 1024}
     sizes = {"LAYERS": 2, "MASKS": 1, "APART": 1, "B": 16, "H": 64, "DEPENDENT": 0, **block}
-    done = re.findall(r"\b(ld\.global|st\.global|bar\.sync)", compiled_for_hopper(kernel, sizes))
+    numbers = dict.fromkeys(("wave", "lowest", "steps", "mask_steps"), "i32")
+    kinds = dict.fromkeys(kernel.arg_names, "*fp32") | dict.fromkeys(HALF, "*fp16") | numbers
+    code = compiled_for_hopper(kernel, kinds, sizes).asm["ptx"]
+    done = re.findall(r"\b(ld\.global|st\.global|bar\.sync)", code)
     assert done[0] == "ld.global"
     assert done.index("bar.sync") < done.index("st.global")
 

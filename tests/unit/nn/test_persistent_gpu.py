@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import fields
 from importlib.util import find_spec
 from types import SimpleNamespace
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
 import torch
+from tests.kernels import compiled_for_hopper, masks_as
 from torch import Tensor
 
 from foreword.nn import layers, persistent_gpu, recurrent_network
@@ -20,7 +19,7 @@ from foreword.nn.gpu import LARGEST_MEMORY
 from foreword.nn.layers import lstm, mogrifier_lstm
 from foreword.nn.network import BIAS, OUTPUT
 from foreword.nn.persistent_gpu import PROGRAM_WARPS, persistent_lstm, runs_persistent, texts_of_group
-from foreword.nn.recurrent_network import Masks, RecurrentNetwork, Variant
+from foreword.nn.recurrent_network import RecurrentNetwork, Variant
 
 H200 = 132
 """Multiprocessors of the GPU that the kernels were written for."""
@@ -145,17 +144,6 @@ def test_a_second_backward_pass_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
         torch.autograd.grad(out.sum(), x)
 
 
-def masks_as(masks: Masks, kind: torch.dtype, device: str) -> Masks:
-    """Return masks in another precision and on another device."""
-
-    def moved(part: Any) -> Any:
-        if isinstance(part, tuple):
-            return tuple(map(moved, part))
-        return None if part is None else part.to(device, kind)
-
-    return Masks(**{field.name: moved(getattr(masks, field.name)) for field in fields(Masks)})
-
-
 def read_network(sizes: tuple[int, int, int], kind: torch.dtype, device: str, dropout: Dropout) -> list[Tensor]:
     """Return outputs, states and gradients of a network with a capped gate, whose softmax reads the sum of layers."""
     steps, texts, units = sizes
@@ -248,22 +236,6 @@ def test_without_a_hopper_gpu_no_layer_runs_in_one_launch() -> None:
     assert not runs_persistent(torch.empty(70, 64, 400, dtype=torch.bfloat16), 1024)
 
 
-def compiled_for_hopper(kernel: Any, sizes: dict[str, int]) -> Any:
-    """Return a kernel compiled for a GPU that need not be there."""
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import compile
-    from triton.experimental.gluon._runtime import GluonASTSource
-
-    wide, numbers = ("c", "d_c", "d_bias", "parts"), ("counters", "gates_ready", "parts_ready")
-    kinds = dict.fromkeys(wide, "*fp32") | dict.fromkeys(numbers, "*i32") | dict.fromkeys(sizes, "constexpr")
-    signature = {name: (kinds | {"steps": "i32"}).get(name, "*bf16") for name in kernel.arg_names}
-    constants = {(at,): sizes[name] for at, name in enumerate(kernel.arg_names) if name in sizes}
-    aligned = {(at,): [["tt.divisibility", 16]] for at, kind in enumerate(signature.values()) if kind.startswith("*")}
-    source = GluonASTSource(fn=kernel, signature=signature, constexprs=constants, attrs=aligned)
-    options = {"num_warps": PROGRAM_WARPS, "launch_cooperative_grid": True}
-    return compile(source, target=GPUTarget("cuda", 90, 32), options=options)
-
-
 @needs_triton
 @pytest.mark.parametrize("name", ["forward", "backward"])
 @pytest.mark.parametrize(
@@ -278,7 +250,10 @@ def test_kernels_compile_for_hopper(name: str, units: int, texts: int, masked: b
     block = 128 if name == "forward" else 1 << (units // 8 - 1).bit_length()
     group = texts_of_group(texts, units, H200)
     sizes = {"CAPPED": masked, "MASK": masked, "H": units, "B": texts, "BM": group, "BK": block}
-    made = compiled_for_hopper(getattr(kernels_persistent, name), sizes)
+    kernel = getattr(kernels_persistent, name)
+    kinds = dict.fromkeys(kernel.arg_names, "*bf16") | dict.fromkeys(("c", "d_c", "d_bias", "parts"), "*fp32")
+    kinds |= dict.fromkeys(("counters", "gates_ready", "parts_ready"), "*i32") | {"steps": "i32"}
+    made = compiled_for_hopper(kernel, kinds, sizes, num_warps=PROGRAM_WARPS, launch_cooperative_grid=True)
     assert made.metadata.shared <= LARGEST_MEMORY
     code = [line.strip() for line in made.asm["ptx"].splitlines()]
     assert any(line.startswith("wgmma.mma_async") for line in code)

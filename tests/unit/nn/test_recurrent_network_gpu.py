@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import fields, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock, patch
 
 import pytest
 import torch
+from tests.kernels import masks_as
 from torch import Tensor
 
 from foreword.nn import recurrent_network
@@ -24,7 +24,7 @@ from foreword.nn.dropout import NO_DROPOUT, Dropout
 from foreword.nn.gated_gpu import gated_stack
 from foreword.nn.mogrifier_gpu import run_stack
 from foreword.nn.network import BIAS, OUTPUT
-from foreword.nn.recurrent_network import CELLS, Masks, RecurrentNetwork, Variant, states_of
+from foreword.nn.recurrent_network import CELLS, RecurrentNetwork, Variant, states_of
 
 NETWORK = RecurrentNetwork(12, 20, 20, 2, mogrify=4)
 GATED = replace(NETWORK, cell="cifg", mogrify=0)
@@ -50,15 +50,6 @@ CASES: dict[str, tuple[RecurrentNetwork, Dropout]] = {
     "gated, fresh masks": (replace(GATED, layers=3, cell="gru-before"), replace(DROPPED, fresh=True)),
 }
 STEPS, TEXTS = 2, 5
-
-
-def masks_as(masks: Masks, kind: torch.dtype) -> Masks:
-    """Return masks in another precision."""
-
-    def cast(part: Any) -> Any:
-        return part.to(kind) if isinstance(part, Tensor) else None if part is None else tuple(map(cast, part))
-
-    return Masks(**{field.name: cast(getattr(masks, field.name)) for field in fields(Masks)})
 
 
 def interpret(program: str, *arguments: str) -> None:
