@@ -145,7 +145,7 @@ def test_pruning_keeps_what_was_asked_for(tmp_path: Path) -> None:
 def test_autotune_finds_what_works_and_keeps_to_what_is_fixed() -> None:
     texts, labels = weather()
     trials = []
-    for trial in autotune(texts[:150], labels[:150], texts[150:], labels[150:], seconds=3, buckets=500, dimensions=8):
+    for trial in autotune(texts[:150], labels[:150], texts[150:], labels[150:], seconds=600, buckets=500, dimensions=8):
         trials.append(trial)
         if len(trials) == 4:
             break

@@ -645,10 +645,10 @@ def test_a_billion_declared_ngrams_are_answered_at_once(tmp_path: Path, order: i
     text = GOOD.replace(f"ngram {order}=", f"ngram {order}=100000000")
     path = written(tmp_path, text)
     assert path.stat().st_size < 1024
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(InputError, match=rf"line \d+: expected 10000000\d\d {order}-grams, found \d"):
         read_arpa(path)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 @pytest.mark.parametrize(
@@ -666,10 +666,10 @@ def test_what_is_no_arpa_file_is_refused(tmp_path: Path, data: bytes) -> None:
 
 def test_a_long_text_is_not_searched_to_its_end(tmp_path: Path) -> None:
     path = written(tmp_path, b"no data here\n" * 3_000_000)
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(InputError, match=r"not an ARPA file: there is no \\data\\ line"):
         read_arpa(path)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.99])
