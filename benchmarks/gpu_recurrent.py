@@ -28,7 +28,7 @@ from foreword.nn.gated import GATED, run_gated
 from foreword.nn.gated_gpu import add_products, gated_stack
 from foreword.nn.layers import gru, lstm, mogrifier_lstm
 from foreword.nn.mogrifier_gpu import Buffers, Stack, StackLauncher, run_stack
-from foreword.nn.persistent_gpu import persistent_lstm
+from foreword.nn.persistent_gpu import launch_backward, launch_forward, persistent_lstm
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 
@@ -178,6 +178,23 @@ def half_lstm(
     else:
         theirs = timed(gradients_of(cudnn, [x, *flat]))
     return ours * 1e6 / STEPS / layers, theirs * 1e6 / STEPS / layers
+
+
+def kernels_alone() -> Row:
+    """Measure the two kernels of an LSTM layer without the products over all steps, which cuBLAS does.
+
+    Each replay reads the gates that the one before left behind, which takes the same time.
+    """
+    units, kind = 1024, torch.bfloat16
+    x, stack = drawn(0, kind, units, 1)
+    gates = torch.randn(STEPS, TEXTS, 4 * units, device="cuda").to(kind)
+    states, weight = x.new_zeros(STEPS + 1, TEXTS, units), stack.w_h[0]
+    cells, d_c = states.float(), torch.zeros(TEXTS, units, device="cuda")
+    forward = timed(lambda: launch_forward(gates, weight, states, cells, states[1:], None, False)) * 1e6 / STEPS
+    backward = timed(lambda: launch_backward(x, weight, cells, gates, d_c, None, False)) * 1e6 / STEPS
+    ours = f"{forward + backward:.1f} µs ({forward:.1f} + {backward:.1f})"
+    note = "Forward and backward; what a layer takes beyond them is products over all steps, by cuBLAS, and copies."
+    return Row("LSTM, bfloat16, 1,024 units: its two kernels alone", ours=ours, note=note)
 
 
 def capped_lstm() -> tuple[float, float]:
@@ -373,6 +390,7 @@ MEASURED: dict[str, Callable[[], Row]] = {
     "lstm-2": lambda: ratio_row("LSTM, bfloat16, 2 × 1,024 units", *half_lstm(2), "cuDNN", 3),
     "lstm-16": lambda: ratio_row("LSTM, bfloat16, 1,024 units, 16 texts", *half_lstm(texts=16), "cuDNN"),
     "lstm-float16": lambda: ratio_row("LSTM, float16, 1,024 units", *half_lstm(kind=torch.float16), "cuDNN"),
+    "lstm-kernels": kernels_alone,
     "gru-before": lambda: ratio_row(
         "GRU, reset before its product, 1,024 units", *gated_gru("gru-before"), "eager loop", 5
     ),
