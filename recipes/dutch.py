@@ -173,7 +173,7 @@ def main() -> None:
         "--take", type=Path, nargs="+", default=[], metavar="FILE", help="run nothing: store these rows"
     )
     parser.add_argument("--members", type=Path, nargs="+", default=[], help="saved models of the row ensemble")
-    parser.add_argument("--together", type=int, default=1, metavar="N", help="so many runs share the GPU: is recorded")
+    parser.add_argument("--together", type=int, default=1, metavar="N", help="runs that share the GPU; is recorded")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--commit", help="of the code, where this is no checkout")
     parser.add_argument("--small", action="store_true", help="a network and a number of epochs for a CPU")

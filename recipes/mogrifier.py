@@ -170,7 +170,7 @@ class Mark:
 
 
 def settings(given: argparse.Namespace, words: int) -> Training:
-    """Return the recipe for a run of so many seconds or updates; its rate falls after ``hold`` of them."""
+    """Return the recipe for a number of seconds or updates; the rate falls after the share ``hold`` of them."""
     training = replace(TEXTS[given.text].training, hold=given.hold, two_tailed=given.two_tailed)
     if given.rounds == 0:
         training = replace(training, rate=3e-3, l2=3.558e-6)
@@ -353,7 +353,7 @@ def options() -> argparse.Namespace:
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--mc", type=int, help="samples of Monte Carlo dropout for the last row; 0: none")
-    parser.add_argument("--together", type=int, default=1, metavar="N", help="so many runs share the GPU: is recorded")
+    parser.add_argument("--together", type=int, default=1, metavar="N", help="runs that share the GPU; is recorded")
     parser.add_argument("--checkpoint", type=Path, help="pause into this file, and continue from it")
     parser.add_argument("--pause", type=float, default=1e9, help="seconds of this part")
     parser.add_argument("--already", type=float, default=0.0, help="seconds of the parts before")

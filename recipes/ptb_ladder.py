@@ -295,7 +295,7 @@ def main() -> None:
     parser.add_argument("--words", type=int, help="read only the first N words of each split")
     parser.add_argument("--epochs", type=int, help="another number of epochs for every neural row")
     parser.add_argument("--seconds", type=float, default=0.0, help="the most that a neural row may train; 0: no limit")
-    parser.add_argument("--together", type=int, default=1, metavar="N", help="so many runs share the GPU: is recorded")
+    parser.add_argument("--together", type=int, default=1, metavar="N", help="runs that share the GPU; is recorded")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--commit", help="of the code, where this is no checkout")
     given = parser.parse_args()

@@ -86,7 +86,8 @@ def lstm(
     On a CPU by our kernels without gradients, and for large layers in training; on a Hopper GPU by ours where
     ``nn/persistent_gpu.py`` has them; else by torch's own.
     lengths (B,): of the texts, the longest first, where what comes behind their ends does not matter: our kernels spend
-    no time on it. c may be float32 where x has half precision: it is returned as float32; torch's own rounds it.
+    no time on it.
+    c may be float32 where x has half precision, and is returned as float32; torch's own kernels round it.
     """
     if x.dim() == 3 and only_read(x, h, c, weights):
         rows = torch.arange(x.shape[0] * x.shape[1]).view(x.shape[:2])
@@ -162,7 +163,7 @@ def mogrifier_lstm(
 
     capped: the input gate is at most 1 − f, so that |c| ≤ 1. state_mask (B, H): multiplies h on its way to the next
     step. c may be float32 where x has half precision, as in ``layers.lstm``. ``nn/mogrifier_gpu.py`` has the same in
-    fused kernels; without rounds ``nn/persistent_gpu.py`` runs it where it can.
+    fused kernels. Layers without rounds run by ``nn/persistent_gpu.py`` where GPU and sizes allow it.
     """
     if not rounds and runs_persistent(x, h.shape[-1]):
         return persistent_lstm(x, h, c, weights, state_mask, capped=capped)

@@ -67,7 +67,7 @@ def _multiprocessors(kind: str, index: int | None) -> int:
 
 
 def runs_persistent(x: Tensor, units: int) -> bool:
-    """Return whether a layer of so many units with inputs x (T, B, I) runs by these kernels."""
+    """Return whether these kernels run a layer with inputs x (T, B, I) and a number of units."""
     if x.dim() != 3 or x.dtype not in (torch.float16, torch.bfloat16):
         return False
     steps, texts = x.shape[:2]

@@ -6,6 +6,7 @@ import random
 import tempfile
 from dataclasses import replace
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -144,11 +145,8 @@ def test_pruning_keeps_what_was_asked_for(tmp_path: Path) -> None:
 
 def test_autotune_finds_what_works_and_keeps_to_what_is_fixed() -> None:
     texts, labels = weather()
-    trials = []
-    for trial in autotune(texts[:150], labels[:150], texts[150:], labels[150:], seconds=600, buckets=500, dimensions=8):
-        trials.append(trial)
-        if len(trials) == 4:
-            break
+    found = autotune(texts[:150], labels[:150], texts[150:], labels[150:], seconds=600, buckets=500, dimensions=8)
+    trials = list(islice(found, 4))
     best = max(trials, key=lambda trial: trial.accuracy)
     assert best.accuracy == 1.0
     assert all(trial.settings["dimensions"] == 8 for trial in trials)

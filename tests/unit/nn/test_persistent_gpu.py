@@ -243,7 +243,7 @@ def test_without_a_hopper_gpu_no_layer_runs_in_one_launch() -> None:
 )
 def test_kernels_compile_for_hopper(name: str, units: int, texts: int, masked: bool) -> None:
     """They fit in shared memory, multiply by the matrix units, and all threads wait for each other where they have to:
-    before a counter is raised, and between what each of them copied and the product of all of it.
+    before a counter is incremented, and between what each of them copied and the product of all of it.
     """
     from foreword.nn import kernels_persistent
 
