@@ -51,11 +51,13 @@ RECIPE = Training(
 class Mogrifier(NeuralLM):
     """A language model of stacked LSTM layers whose inputs and states gate each other.
 
-    units: units of every layer and of the embedding, which is the output layer too; on a GPU a multiple of 64.
+    units: units of every layer; on a GPU a multiple of 64.
     rounds: rounds in which input and state gate each other; 0 for a plain LSTM. rank: rank of the matrices that
         gate; 0 for full rank.
     capped: the input gate is at most 1 − f. summed: the softmax reads the sum of all layers, not the last alone.
     dropout: dropout rates by place. training: optimiser, schedule and batches.
+    embedding: units of a word's vector, which is the output layer too; 0 for as many as the layers have. With fewer
+        the layers read and write them through two matrices: large vocabularies overfit less and train faster.
     device: "cuda" or "cpu"; by default the GPU, where there is one.
     """
 
@@ -76,6 +78,7 @@ class Mogrifier(NeuralLM):
         *,
         capped: bool = True,
         summed: bool = True,
+        embedding: int = 0,
         dropout: Dropout | None = None,
         training: Training | None = None,
         seed: int = 0,
@@ -88,13 +91,22 @@ class Mogrifier(NeuralLM):
         self.rank = rank
         self.capped = capped
         self.summed = summed
+        self.embedding = embedding
 
     def network(self, vocab: Vocab) -> RecurrentNetwork:
         """Return the network for a vocabulary."""
         check_numbers(self, "units", "layers", least=1, whole=True)
-        check_numbers(self, "rounds", "rank", whole=True)
+        check_numbers(self, "rounds", "rank", "embedding", whole=True)
         for name in ("capped", "summed"):
             check_choice(self, name, (True, False))
-        variant = Variant(self.rank, round_bias=True, capped=self.capped, summed=self.summed, truncated=True)
-        sizes = (len(vocab), self.units, self.units, self.layers)
+        words = self.embedding or self.units
+        variant = Variant(
+            self.rank,
+            round_bias=True,
+            capped=self.capped,
+            summed=self.summed,
+            truncated=True,
+            projected=words != self.units,
+        )
+        sizes = (len(vocab), words, self.units, self.layers)
         return RecurrentNetwork(*sizes, forget_bias=1.0, mogrify=self.rounds, variant=variant)

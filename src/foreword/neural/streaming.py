@@ -42,7 +42,7 @@ from foreword.nn.kernels_inference import (
     round_rows,
 )
 from foreword.nn.network import BIAS, EMBEDDING, MIXTURE, OUTPUT, TEMPERATURE
-from foreword.nn.recurrent_network import RecurrentNetwork, layer_names, round_names
+from foreword.nn.recurrent_network import DOWN, UP, RecurrentNetwork, layer_names, round_names
 from foreword.protocols import RecurrentModel
 from foreword.tokens.vocab import Vocab
 
@@ -83,12 +83,13 @@ class Streaming:
         bias = weights[BIAS] / np.float32(self._temperature)
         self._output = matrix(weights.get(OUTPUT, self._embedding), bias, kind)
         self._mixture = _Mixture(*(weights[name] for name in MIXTURE)) if MIXTURE[0] in weights else None
+        self._up, self._down = (_product(weights, name, kind) if name in weights else None for name in (UP, DOWN))
         self._layers, place = [], 0
         for layer, (_, units) in enumerate(network.layer_sizes()):
             w_x, w_h, b_x, b_h = layer_names(layer)
             from_x = matrix(weights[w_x], weights[b_x], kind)
             from_h = matrix(weights[w_h], weights[b_h], kind) if w_h in weights else None
-            rounds = tuple(_round(weights, name, kind) for name in round_names(layer, network.mogrify))
+            rounds = tuple(_product(weights, name, kind) for name in round_names(layer, network.mogrify))
             cell = "capped" if network.variant.capped else network.cell
             self._layers.append(_StreamedLayer(cell, units, place, from_x, from_h, rounds))
             place += self._layers[-1].width
@@ -147,6 +148,7 @@ class Streaming:
         read = self._layers if self._summed else self._layers[-1:]
         outputs = [state[:, layer.place : layer.place + layer.units] for layer in read]
         hidden = np.ascontiguousarray(np.sum(outputs, axis=0) if self._summed else outputs[0], np.float32)
+        hidden = hidden if self._down is None else self._down.multiply(hidden)
         return hidden if self._temperature == 1 else hidden / np.float32(self._temperature)
 
     def advance(self, state: Floats, ids: Ids) -> Floats:
@@ -157,12 +159,17 @@ class Streaming:
             raise ValueError(f"{len(state)} texts but {len(words)} next tokens")
         check_ids(words, len(self.vocab))
         new = np.empty((len(state), self._width), np.float32)
-        hidden = self._embedding[words]
+        hidden = self._vectors(words)
         for layer in self._layers:
             x, h = layer.mogrified(hidden, layer.before(state))
             known = layer is self._layers[0] and not layer.rounds
             hidden = layer.step(self._from_words(words) if known else layer.from_x.multiply(x), h, state, new)
         return new
+
+    def _vectors(self, words: Longs) -> Floats:
+        """Return what the first layer reads of each word."""
+        vectors = self._embedding[words]
+        return vectors if self._up is None else self._up.multiply(vectors)
 
     def _check(self, state: Floats) -> None:
         if state.ndim != 2 or state.shape[1] != self._width:
@@ -172,10 +179,10 @@ class Streaming:
         """Return the first layer's product with each word, computed once per word."""
         first = self._layers[0].from_x
         if not len(self._products):
-            return first.multiply(self._embedding[words])
+            return first.multiply(self._vectors(words))
         if not self._known[words].all():
             new = np.unique(words[~self._known[words]])
-            self._products[new] = first.multiply(self._embedding[new])
+            self._products[new] = first.multiply(self._vectors(new))
             self._known[new] = True
         found: Floats = self._products[words]
         return found
@@ -274,8 +281,8 @@ def _capped_gates(scores: Floats, c: Floats) -> tuple[Floats, Floats]:
     return np.asarray(o * np.tanh(now), np.float32), now
 
 
-def _round(weights: dict[str, Floats], name: str, kind: np.dtype[Any]) -> Matrix:
-    """Return the matrix of a round, multiplied out if it is stored as two thin ones, and its bias."""
+def _product(weights: dict[str, Floats], name: str, kind: np.dtype[Any]) -> Matrix:
+    """Return a matrix, multiplied out if it is stored as two thin ones, and its bias, zeros where it has none."""
     weight = weights[name] if name in weights else weights[f"{name}.left"] @ weights[f"{name}.right"]
     bias = weights.get(f"{name}_bias", np.zeros(len(weight), np.float32))
     return matrix(np.ascontiguousarray(weight), bias, kind)

@@ -16,6 +16,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.nn.functional import linear
 
 from foreword.nn.dropout import Dropout, draw_mask
 from foreword.nn.fused import only_read, read_words
@@ -75,7 +76,8 @@ class Variant:
 
     rank: of the rounds' matrices, 0 for full ones. round_bias: rounds have a bias. capped: the input gate is at most
     1 − f. summed: the softmax reads the sum of all layers' outputs instead of the last one's. truncated: weights begin
-    as truncated normals of variance 1 / fan-in.
+    as truncated normals of variance 1 / fan-in. projected: all layers have H units; one matrix maps the D units of a
+    word's vector to those, and another maps the output to the D that the softmax reads.
     """
 
     rank: int = 0
@@ -83,9 +85,13 @@ class Variant:
     capped: bool = False
     summed: bool = False
     truncated: bool = False
+    projected: bool = False
 
 
 PLAIN = Variant()
+
+UP, DOWN = "projection.input", "projection.output"
+"""Weights of a projected network: (H, D) from a word's vector to the first layer, (D, H) from layers to softmax."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +116,23 @@ class RecurrentNetwork:
     variant: Variant = PLAIN
 
     def layer_sizes(self) -> list[tuple[int, int]]:
-        """Return the inputs and units of each layer: D→H, H→H, …, H→last."""
+        """Return the inputs and units of each layer: D→H, H→H, …, H→last; H→H where words are projected."""
+        if self.variant.projected:
+            return [(self.hidden, self.hidden)] * self.layers
         last = self.embedding if self.last is None else self.last
         return list(pairwise([self.embedding, *[self.hidden] * (self.layers - 1), last]))
 
+    def output_units(self) -> int:
+        """Return how many units the softmax reads."""
+        return self.embedding if self.variant.projected else self.layer_sizes()[-1][1]
+
     def tensors(self) -> dict[str, tuple[int, ...]]:
         """Return the names and shapes of all weights."""
-        last = self.layer_sizes()[-1][1]
-        shapes = word_tensors(self.vocab, self.embedding, None if self.tied else last)
-        shapes |= mixture_tensors(self.softmaxes, last)
+        units = self.output_units()
+        shapes = word_tensors(self.vocab, self.embedding, None if self.tied else units)
+        if self.variant.projected:
+            shapes |= {UP: (self.hidden, self.embedding), DOWN: (self.embedding, self.hidden)}
+        shapes |= mixture_tensors(self.softmaxes, units)
         for layer, (read, written) in enumerate(self.layer_sizes()):
             parts = layer_shapes(self.cell, read, written, f"layer{layer}.")
             extra = {name: parts.pop(name) for name in list(parts) if name not in layer_names(layer)}
@@ -150,14 +164,17 @@ class RecurrentNetwork:
                     continue
                 weights[name].uniform_(-(units**-0.5), units**-0.5, generator=generator)
             initialise_cell(self.cell, weights, f"layer{layer}", self.forget_bias)
-        last = self.layer_sizes()[-1][1]
-        for name in mixture_tensors(self.softmaxes, last):
-            weights[name].uniform_(-(last**-0.5), last**-0.5, generator=generator)
+        units = self.output_units()
+        for name in mixture_tensors(self.softmaxes, units):
+            weights[name].uniform_(-(units**-0.5), units**-0.5, generator=generator)
+        for name in (UP, DOWN) if self.variant.projected else ():
+            reach = weights[name].shape[1] ** -0.5
+            weights[name].uniform_(-reach, reach, generator=generator)
 
     def _truncated(self, weights: Weights, generator: torch.Generator) -> None:
         """Draw truncated normals of variance 1 / fan-in; two thin matrices share the deviation of their product."""
         weights[BIAS].zero_()
-        for name in (EMBEDDING, OUTPUT):
+        for name in (EMBEDDING, OUTPUT, UP, DOWN):
             if name in weights:
                 _draw_truncated(weights[name], weights[name].shape[1] ** -0.5, generator)
         for layer, (read, units) in enumerate(self.layer_sizes()):
@@ -210,14 +227,14 @@ class RecurrentNetwork:
         def of_units(units: int, share: float) -> Tensor:
             return draw_mask((long, texts, units), share, like, generator)
 
-        last = sizes[-1][1]
+        output = self.output_units()
         return Masks(
             draw_mask((texts, self.vocab) if per_text else (self.vocab,), dropout.words, like, generator),
             of_units(self.embedding, dropout.input),
             tuple(of_units(units, dropout.between) for _, units in sizes[:-1]),
-            of_units(last, dropout.output),
+            of_units(output, dropout.output),
             tuple(draw_mask((GATES[self.cell] * u, u), dropout.recurrent, like, generator) for u in recurrent),
-            None if self.softmaxes == 1 else of_units(self.softmaxes * last, dropout.between),
+            None if self.softmaxes == 1 else of_units(self.softmaxes * output, dropout.between),
             tuple(draw_mask((texts, units), dropout.state, like, generator) for _, units in sizes)
             if dropout.state
             else (),
@@ -237,14 +254,28 @@ class RecurrentNetwork:
         more (T, B, D): added to the words' vectors. lengths (B,): of the texts, the longest first, where the output
         behind their ends does not matter.
         """
+        if not self.variant.projected:
+            return self._read(weights, ids, state, masks, more, lengths)
+        out, state = self._read(weights, ids, state, masks, more, lengths)
+        return linear(out, weights[DOWN]), state
+
+    def _read(
+        self,
+        weights: Weights,
+        ids: Tensor,
+        state: State,
+        masks: Masks | None,
+        more: Tensor | None,
+        lengths: Tensor | None,
+    ) -> tuple[Tensor, State]:
+        """Read words; return the layers' output at each step."""
         first: list[Tensor] = []
         if masks is None and more is None and self._reads_words(weights, ids, state):
             of_layer = [weights[name] for name in layer_names(0)]
             distinct, rows = torch.unique(ids, return_inverse=True)
-            x, *first = read_words(embed(weights, distinct), rows, state[0], state[1], of_layer, lengths)
+            x, *first = read_words(self._input(weights, distinct), rows, state[0], state[1], of_layer, lengths)
         else:
-            x = embed(weights, ids, masks)
-            x = x if more is None else x + more
+            x = self._input(weights, ids, masks, more)
         if self._by_kernels(x, masks):
             return self._read_by_kernels(weights, x, state, masks)
         if self._stacks_gated(x, masks):
@@ -270,6 +301,14 @@ class RecurrentNetwork:
             if masks is not None and layer < self.layers - 1:
                 x = x * masks.between[layer]
         return sum(outputs[1:], outputs[0]) if self.variant.summed else x, tuple(new)
+
+    def _input(
+        self, weights: Weights, ids: Tensor, masks: Masks | None = None, more: Tensor | None = None
+    ) -> Tensor:  # fmt: skip
+        """Return what the first layer reads."""
+        x = embed(weights, ids, masks)
+        x = x if more is None else x + more
+        return linear(x, weights[UP]) if self.variant.projected else x
 
     def _weights_of(self, weights: Weights, layer: int, masks: Masks | None) -> list[Tensor]:
         """Return a layer's weights, those between states dropped where there is a mask for them."""

@@ -76,6 +76,47 @@ def test_a_capped_gate_keeps_the_cell_within_one_and_the_sum_is_the_sum() -> Non
     assert float(c.abs().max()) > 1
 
 
+def test_projected_words_are_those_of_a_full_matrix() -> None:
+    """Both projections multiplied out give an untied network of the layers' width with the same log-probabilities."""
+    variant = Variant(rank=2, round_bias=True, capped=True, summed=True, truncated=True, projected=True)
+    network = RecurrentNetwork(6, 3, 5, 2, mogrify=3, variant=variant)
+    weights = drawn(network)
+    wide = RecurrentNetwork(6, 5, 5, 2, tied=False, mogrify=3, variant=replace(variant, projected=False))
+    words, up, down = weights["embedding"], weights["projection.input"], weights["projection.output"]
+    whole = {**weights, "embedding": words @ up.T, "output": words @ down}
+    assert {name for name in weights if name not in wide.tensors()} == {"projection.input", "projection.output"}
+    ids = torch.randint(6, (9, 2), generator=torch.Generator().manual_seed(1))
+    mine, state = network.read(weights, ids, network.start(2, LIKE))
+    theirs, other = wide.read(whole, ids, wide.start(2, LIKE))
+    assert mine.shape == (9, 2, 3)
+    torch.testing.assert_close(state, other)
+    torch.testing.assert_close(next_logs(weights, mine[-1]), next_logs(whole, theirs[-1]))
+
+
+@pytest.mark.parametrize("rounds", [0, 3])
+def test_a_projected_model_is_trained_saved_and_sampled(rounds: int, tmp_path: Path) -> None:
+    model = small(embedding=3, rounds=rounds).fit(CORPUS, valid=CORPUS[:6])
+    wide = small(rounds=rounds).fit(CORPUS)
+    assert wide.parameter_count - model.parameter_count == 6 * 3 - 2 * 3 * 6
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.embedding == 3
+    assert_array_equal(again.logprobs(CORPUS[:2]), model.logprobs(CORPUS[:2]))
+    none = monte_carlo_losses(model, CORPUS[:1].ids, samples=2, scale=0.0)
+    assert_allclose(-none[0].numpy(), model.logprobs(CORPUS[:1]), rtol=1e-4)
+
+
+def test_a_projected_plain_lstm_looks_words_up_through_its_projection() -> None:
+    """Where nothing is learnt, a plain first layer multiplies each distinct word once: with its projection too."""
+    network = RecurrentNetwork(6, 3, 5, 1, variant=Variant(projected=True))
+    weights = {name: part.requires_grad_() for name, part in drawn(network).items()}
+    ids = torch.randint(6, (9, 2), generator=torch.Generator().manual_seed(1))
+    stepwise, _ = network.read(weights, ids, network.start(2, LIKE))
+    with torch.inference_mode():
+        looked_up, _ = network.read(weights, ids, network.start(2, LIKE))
+    torch.testing.assert_close(looked_up, stepwise.detach())
+
+
 def test_initial_weights_have_the_variance_of_their_fan_in() -> None:
     network = RecurrentNetwork(300, 64, 64, 1, mogrify=2, forget_bias=1.0, variant=Variant(8, True, truncated=True))
     weights = drawn(network)
@@ -351,6 +392,7 @@ def test_a_stopped_run_resumes_to_the_same_bytes(tmp_path: Path) -> None:
     [
         ({"rounds": -1}, "rounds"),
         ({"rank": -1}, "rank"),
+        ({"embedding": -1}, "embedding"),
         ({"training": replace(RECIPE, precision="float16")}, "needs a GPU"),
     ],
 )
