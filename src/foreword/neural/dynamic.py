@@ -262,7 +262,8 @@ def _read(
     layer = hidden.flatten(0, 1) / temperature, output_weight(leaves), leaves[BIAS] / temperature
     targets = words[1:].flatten()
     if mixed(leaves):
-        nats = -word_logs(leaves, layer[0], targets)
+        weights = {**leaves, TEMPERATURE: hidden.new_full((1,), temperature)}
+        nats = -word_logs(weights, hidden.flatten(0, 1), targets)
         return nats.mean(), -nats.detach(), tuple(part.detach() for part in after)
     if not scored:
         return linear_cross_entropy(*layer, targets), targets, tuple(part.detach() for part in after)

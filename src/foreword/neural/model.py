@@ -33,7 +33,7 @@ except ImportError:
 
 from foreword.neural.training import LanguageModelTask
 from foreword.nn.dropout import Dropout
-from foreword.nn.network import TEMPERATURE, Network, next_logs, output_weight, word_logs
+from foreword.nn.network import TEMPERATURE, Network, next_logs, read_units, word_logs
 from foreword.training.engine import Trainer
 from foreword.training.gradients import Shapes
 from foreword.training.model import NeuralModel, exact, scoring_memory
@@ -146,8 +146,6 @@ class NeuralLM(LearntVocab, MeanScore, NeuralModel[Corpus]):
         corpus.check_ids()
         if self.training.precision == "float16" and self.torch_device().type == "cpu":
             raise SettingError("precision is 'float16', which needs a GPU: say 'float32', 'bfloat16' or 'auto'")
-        if self.training.tempered and getattr(self, "softmaxes", 1) > 1:
-            raise SettingError("a mixture of softmaxes has no one temperature: expected tempered=False in the training")
         if self.training.sampled and getattr(self, "softmaxes", 1) > 1:
             raise SettingError("softmaxes are mixed over all words: expected sampled=0 in the training")
         if valid is None or len(valid.ids) == 0:
@@ -223,7 +221,7 @@ class NeuralLM(LearntVocab, MeanScore, NeuralModel[Corpus]):
         """Return the state of n texts of which one ``</s>`` has been read."""
         network, flat = self.network(self.vocab), self.flat_weights()
         parts = tuple(part.cpu().numpy() for part in network.start(n, flat))
-        blank = np.zeros((n, output_weight(self.weights_).shape[1]), np.float32)
+        blank = np.zeros((n, read_units(self.weights_)), np.float32)
         return self.advance(NeuralState(blank, parts), np.full(n, self.vocab.end))
 
     def next_logprobs(self, state: NeuralState) -> Logs:

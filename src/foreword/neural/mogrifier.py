@@ -57,7 +57,8 @@ class Mogrifier(NeuralLM):
     capped: the input gate is at most 1 − f. summed: the softmax reads the sum of all layers, not the last alone.
     dropout: dropout rates by place. training: optimiser, schedule and batches.
     embedding: units of a word's vector, which is the output layer too; 0 for as many as the layers have. With fewer
-        the layers read and write them through two matrices: large vocabularies overfit less and train faster.
+        the layers read and write them through two matrices, and a large vocabulary costs less.
+    softmaxes: number of components of a mixture of softmaxes; 2 in the paper for WikiText-2.
     device: "cuda" or "cpu"; by default the GPU, where there is one.
     """
 
@@ -79,6 +80,7 @@ class Mogrifier(NeuralLM):
         capped: bool = True,
         summed: bool = True,
         embedding: int = 0,
+        softmaxes: int = 1,
         dropout: Dropout | None = None,
         training: Training | None = None,
         seed: int = 0,
@@ -92,10 +94,11 @@ class Mogrifier(NeuralLM):
         self.capped = capped
         self.summed = summed
         self.embedding = embedding
+        self.softmaxes = softmaxes
 
     def network(self, vocab: Vocab) -> RecurrentNetwork:
         """Return the network for a vocabulary."""
-        check_numbers(self, "units", "layers", least=1, whole=True)
+        check_numbers(self, "units", "layers", "softmaxes", least=1, whole=True)
         check_numbers(self, "rounds", "rank", "embedding", whole=True)
         for name in ("capped", "summed"):
             check_choice(self, name, (True, False))
@@ -109,4 +112,5 @@ class Mogrifier(NeuralLM):
             projected=words != self.units,
         )
         sizes = (len(vocab), words, self.units, self.layers)
-        return RecurrentNetwork(*sizes, forget_bias=1.0, mogrify=self.rounds, variant=variant)
+        rounds, softmaxes = self.rounds, self.softmaxes
+        return RecurrentNetwork(*sizes, forget_bias=1.0, mogrify=rounds, softmaxes=softmaxes, variant=variant)

@@ -28,8 +28,9 @@ from foreword.arrays import Ids
 from foreword.checks import check_number
 from foreword.errors import SettingError
 from foreword.nn.dropout import Dropout
-from foreword.nn.network import BIAS, Network, output_weight
-from foreword.nn.recurrent_network import RecurrentNetwork
+from foreword.nn.mixture import tempered_mixture_losses
+from foreword.nn.network import BIAS, Network, mixed, mixture_of, output_weight
+from foreword.nn.recurrent_network import RecurrentNetwork, latent_mask
 from foreword.nn.softmax import tempered_losses
 from foreword.protocols import Meter
 from foreword.tokens.corpus import Corpus
@@ -112,8 +113,13 @@ class RowReader:
             )
         hidden, state = network.read(weights, inputs, self._state, masks)
         hidden = hidden if masks is None else hidden * masks.output
-        layer = (hidden.flatten(0, 1), output_weight(weights), weights[BIAS])
-        self._losses[:, : len(targets)].copy_(tempered_losses(*layer, targets, self.temperatures))
+        layer, flat = (output_weight(weights), weights[BIAS], targets, self.temperatures), hidden.flatten(0, 1)
+        if mixed(weights):
+            each = None if masks is None else latent_mask(masks, length)
+            losses = tempered_mixture_losses(*mixture_of(weights, flat, each), *layer)
+        else:
+            losses = tempered_losses(flat, *layer)
+        self._losses[:, : len(targets)].copy_(losses)
         for kept, new in zip(self._state, state, strict=True):
             kept.copy_(new)
 
@@ -211,8 +217,6 @@ def check_samples(model: NeuralLM) -> RecurrentNetwork:
     name = type(model).__name__
     if not isinstance(network, RecurrentNetwork):
         raise SettingError(f"Monte Carlo dropout is for recurrent language models, not for a {name}")
-    if network.softmaxes > 1:
-        raise SettingError(f"Monte Carlo dropout is for one softmax: this {name} mixes {network.softmaxes}")
     rates = model.dropout
     if not (rates.words or rates.input or rates.between or rates.output or rates.state):
         raise SettingError(f"this {name} was trained without dropout of words or units: there is nothing to sample")

@@ -82,7 +82,10 @@ class Streaming:
         self._summed, self._temperature = network.variant.summed, float(weights.get(TEMPERATURE, np.ones(1))[0])
         bias = weights[BIAS] / np.float32(self._temperature)
         self._output = matrix(weights.get(OUTPUT, self._embedding), bias, kind)
-        self._mixture = _Mixture(*(weights[name] for name in MIXTURE)) if MIXTURE[0] in weights else None
+        self._mixture = None
+        if MIXTURE[0] in weights:
+            prior, latent, latent_bias = (weights[name] for name in MIXTURE)
+            self._mixture = _Mixture(prior, latent, latent_bias, self._temperature)
         self._up, self._down = (_product(weights, name, kind) if name in weights else None for name in (UP, DOWN))
         self._layers, place = [], 0
         for layer, (_, units) in enumerate(network.layer_sizes()):
@@ -149,7 +152,8 @@ class Streaming:
         outputs = [state[:, layer.place : layer.place + layer.units] for layer in read]
         hidden = np.ascontiguousarray(np.sum(outputs, axis=0) if self._summed else outputs[0], np.float32)
         hidden = hidden if self._down is None else self._down.multiply(hidden)
-        return hidden if self._temperature == 1 else hidden / np.float32(self._temperature)
+        whole = self._temperature == 1 or self._mixture is not None  # of which each softmax's input is divided
+        return hidden if whole else hidden / np.float32(self._temperature)
 
     def advance(self, state: Floats, ids: Ids) -> Floats:
         """Return the state after one more id of each text."""
@@ -245,17 +249,18 @@ class _StreamedLayer:
 
 @dataclass(frozen=True, slots=True)
 class _Mixture:
-    """Of K softmaxes, see ``nn/mixture.py``: P (K, D), L (K · D, D), l (K · D,)."""
+    """Of K softmaxes, see ``nn/mixture.py``: P (K, H), L (K · D, H), l (K · D,), and a temperature."""
 
     prior: Floats
     latent: Floats
     bias: Floats
+    temperature: float
 
     def logs(self, hidden: Floats, output: Matrix) -> Logs:
         """Return log-probabilities (n, V) from hidden (n, D)."""
         shares = _log_softmax((hidden @ self.prior.T).astype(np.float64))
-        z = np.tanh(hidden @ self.latent.T + self.bias).reshape(-1, hidden.shape[1])
-        scores = output.multiply(z)
+        z = np.tanh(hidden @ self.latent.T + self.bias) / np.float32(self.temperature)
+        scores = output.multiply(z.reshape(len(hidden) * len(self.prior), -1))
         each = np.empty(scores.shape)
         log_softmax(scores.reshape(-1), len(scores), scores.shape[1], each.reshape(-1))
         joint = each.reshape(len(hidden), len(self.prior), scores.shape[1]) + shares[:, :, None]

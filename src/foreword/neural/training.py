@@ -31,7 +31,7 @@ from foreword.nn.network import (
     output_weight,
     word_logs,
 )
-from foreword.nn.recurrent_network import RecurrentNetwork
+from foreword.nn.recurrent_network import RecurrentNetwork, latent_mask
 from foreword.nn.sampled import Noise, sampled_cross_entropy, unigram
 from foreword.nn.softmax import linear_cross_entropy, takes_gradient_buffer
 from foreword.tokens.corpus import Corpus
@@ -274,8 +274,7 @@ class LanguageModelTask(Task):
         low = self._low
         layer = (dropped.flatten(0, 1).to(low), output_weight(weights).to(low), weights[BIAS].to(low))
         if mixed(weights):
-            each = masks.latent.expand(len(dropped), -1, -1).flatten(0, 1)
-            z, log_shares = mixture_of(weights, dropped.flatten(0, 1), each)
+            z, log_shares = mixture_of(weights, dropped.flatten(0, 1), latent_mask(masks, len(dropped)))
             return mixture_cross_entropy(z.to(low), log_shares, *layer[1:], y, scale=run.scale)
         if self._noise is not None:
             drawn, generator = self.training.sampled, run.generator

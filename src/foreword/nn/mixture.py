@@ -8,6 +8,7 @@ limited. It costs K times the products with the vocabulary. Of each softmax the 
     r_k = π_k p_k(y) / Σ_j π_j p_j(y),        ∂loss/∂logits_k = r_k (p_k − onehot(y)) / N,    ∂loss/∂log π_k = −r_k / N
 
 the gradient is known as soon as the logits of a row's K softmaxes are: a block of rows at a time, as in ``softmax.py``.
+A temperature divides the logits of every softmax; the shares stay as they are.
 
 Z. Yang et al., "Breaking the softmax bottleneck: a high-rank RNN language model" (2018).
 Shapes: N words to predict, K softmaxes, D units, V words in the vocabulary.
@@ -20,6 +21,9 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 from torch.nn.functional import linear
+
+from foreword.nn.softmax import tempered_losses
+from foreword.nn.softmax_gpu import can_fuse, mixture_loss_and_gradients, repeated
 
 LOGITS, LOGITS_ON_CPU = 1 << 26, 1 << 23
 """Logits stored at once: of some rows, all their softmaxes."""
@@ -56,6 +60,14 @@ def mixture_word_logs(z: Tensor, log_shares: Tensor, weight: Tensor, bias: Tenso
     return torch.logsumexp(torch.cat(found), 1)
 
 
+def tempered_mixture_losses(
+    z: Tensor, log_shares: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, temperatures: Tensor
+) -> Tensor:
+    """Return float32 (temperatures, N): minus the logs of given words where each softmax's logits are divided by τ."""
+    each = tempered_losses(z.flatten(0, 1), weight, bias, repeated(targets, z.shape[1]), temperatures)
+    return -torch.logsumexp(log_shares - each.view(len(each), *log_shares.shape), 2)
+
+
 def _rows(z: Tensor, weight: Tensor) -> int:
     return max(1, (LOGITS_ON_CPU if z.device.type == "cpu" else LOGITS) // (z.shape[1] * len(weight)))
 
@@ -80,6 +92,10 @@ class _InBlocks(torch.autograd.Function):
         scale: float,
     ) -> Tensor:
         """Return the loss; the gradients are computed at once, while the logits are there."""
+        if can_fuse(z):
+            loss, *gradients = mixture_loss_and_gradients(z, log_shares, weight, bias, targets, rows, scale)
+            ctx.save_for_backward(*gradients)
+            return loss
         factor = scale / len(targets)
         d_z, d_weight, d_shares = torch.empty_like(z), torch.zeros_like(weight), torch.empty_like(log_shares)
         d_bias = torch.zeros_like(bias, dtype=torch.float32)

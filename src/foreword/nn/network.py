@@ -30,7 +30,9 @@ It is chosen on held-out text after training, so no network lists it among its t
 """
 
 MIXTURE = ("mixture.prior", "mixture.latent", "mixture.latent_bias")
-"""Weights of a mixture of K softmaxes: P (K, D), L (K · D, D), l (K · D,); see ``nn/mixture.py``."""
+"""Weights of a mixture of K softmaxes that reads H units, usually D: P (K, H), L (K · D, H), l (K · D,); see
+``nn/mixture.py``.
+"""
 
 
 class Network(Protocol):
@@ -72,10 +74,10 @@ def word_tensors(vocab: int, units: int, output: int | None) -> dict[str, tuple[
     return shapes if output is None else {**shapes, OUTPUT: (vocab, output)}
 
 
-def mixture_tensors(softmaxes: int, units: int) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of a mixture of softmaxes' weights; none for a single softmax."""
+def mixture_tensors(softmaxes: int, read: int, units: int) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the weights of a mixture that reads H units, each softmax D; none for a single softmax."""
     wide = softmaxes * units
-    shapes = ((softmaxes, units), (wide, units), (wide,))
+    shapes = ((softmaxes, read), (wide, read), (wide,))
     return dict(zip(MIXTURE, shapes, strict=True)) if softmaxes > 1 else {}
 
 
@@ -105,7 +107,7 @@ def output_weight(weights: Weights) -> Tensor:
 
 
 def tempered(weights: Weights, hidden: Tensor) -> tuple[Tensor, Tensor]:
-    """Return what the softmax reads and the words' bias, both divided by the model's temperature."""
+    """Return what a softmax reads and the words' bias, both divided by the model's temperature."""
     if TEMPERATURE not in weights:
         return hidden, weights[BIAS]
     return hidden / weights[TEMPERATURE], weights[BIAS] / weights[TEMPERATURE]
@@ -116,12 +118,18 @@ def mixed(weights: Weights) -> bool:
     return MIXTURE[0] in weights
 
 
+def read_units(weights: Weights) -> int:
+    """Return how many units the softmax, or the mixture of softmaxes, reads."""
+    return (weights[MIXTURE[1]] if mixed(weights) else output_weight(weights)).shape[1]
+
+
 def mixture_of(weights: Weights, hidden: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Map (N, D) to each softmax's input (N, K, D), and the logs of their shares (N, K) in float32. mask (N, K · D)."""
+    """Map (N, H) to each softmax's input (N, K, D), and the logs of their shares (N, K) in float32. mask (N, K · D)."""
     prior, latent, bias = (weights[name] for name in MIXTURE)
     z = torch.tanh(linear(hidden, latent, bias))
     z = z if mask is None else z * mask
-    return z.view(len(hidden), *prior.shape), torch.log_softmax(linear(hidden, prior), 1, dtype=torch.float32)
+    each = z.view(len(hidden), len(prior), len(bias) // len(prior))
+    return each, torch.log_softmax(linear(hidden, prior), 1, dtype=torch.float32)
 
 
 def next_logs(weights: Weights, hidden: Tensor) -> Tensor:
@@ -130,7 +138,8 @@ def next_logs(weights: Weights, hidden: Tensor) -> Tensor:
         z, log_shares = mixture_of(weights, hidden)
         log_shares = log_shares.double()
         exact_shares = log_shares - torch.logsumexp(log_shares, 1, keepdim=True)
-        return mixture_logs(z, exact_shares, output_weight(weights), weights[BIAS])
+        z, bias = tempered(weights, z)
+        return mixture_logs(z, exact_shares, output_weight(weights), bias)
     hidden, bias = tempered(weights, hidden)
     return torch.log_softmax(linear(hidden, output_weight(weights), bias).double(), -1)
 
@@ -139,7 +148,8 @@ def word_logs(weights: Weights, hidden: Tensor, ids: Tensor) -> Tensor:
     """Return log-probabilities of given words: hidden (…, D) and ids (…) to float32 (…)."""
     if mixed(weights):
         z, log_shares = mixture_of(weights, hidden.flatten(0, -2))
-        return mixture_word_logs(z, log_shares, output_weight(weights), weights[BIAS], ids.reshape(-1)).view_as(ids)
+        z, bias = tempered(weights, z)
+        return mixture_word_logs(z, log_shares, output_weight(weights), bias, ids.reshape(-1)).view_as(ids)
     hidden, bias = tempered(weights, hidden)
     flat_logs = linear_word_logs(hidden.flatten(0, -2), output_weight(weights), bias, ids.reshape(-1))
     return flat_logs.view_as(ids)

@@ -28,6 +28,7 @@ from foreword.nn.mogrifier_gpu import Stack, kernels_apply, run_stack
 from foreword.nn.network import (
     BIAS,
     EMBEDDING,
+    MIXTURE,
     OUTPUT,
     State,
     Weights,
@@ -57,7 +58,7 @@ CellName = Literal["rnn", "irnn", "lstm", "gru", "min-gru", "cifg", "peephole", 
 @dataclass(frozen=True, slots=True)
 class Masks:
     """The dropout masks of one segment of text. words (V,) or (B, V), input (1, B, D), between[l] (1, B, H), output
-    (1, B, units), recurrent[l] (gates · H, H), latent (1, B, softmaxes · units) where there is a mixture of softmaxes,
+    (1, B, units), recurrent[l] (gates · H, H), latent (1, B, softmaxes · D) where there is a mixture of softmaxes,
     state[l] (B, H). The masks of units are (T, B, …) where every step has its own.
     """
 
@@ -70,6 +71,11 @@ class Masks:
     state: tuple[Tensor, ...] = ()
 
 
+def latent_mask(masks: Masks, steps: int) -> Tensor | None:
+    """Return the mask of a mixture's units as (steps · B, softmaxes · D)."""
+    return None if masks.latent is None else masks.latent.expand(steps, -1, -1).flatten(0, 1)
+
+
 @dataclass(frozen=True, slots=True)
 class Variant:
     """What G. Melis et al. changed about the LSTM of a language model.
@@ -77,7 +83,8 @@ class Variant:
     rank: of the rounds' matrices, 0 for full ones. round_bias: rounds have a bias. capped: the input gate is at most
     1 − f. summed: the softmax reads the sum of all layers' outputs instead of the last one's. truncated: weights begin
     as truncated normals of variance 1 / fan-in. projected: all layers have H units; one matrix maps the D units of a
-    word's vector to those, and another maps the output to the D that the softmax reads.
+    word's vector to those, and another maps the output to the D that the softmax reads; a mixture of softmaxes does so
+    itself.
     """
 
     rank: int = 0
@@ -123,21 +130,31 @@ class RecurrentNetwork:
         return list(pairwise([self.embedding, *[self.hidden] * (self.layers - 1), last]))
 
     def output_units(self) -> int:
-        """Return how many units the softmax reads."""
-        return self.embedding if self.variant.projected else self.layer_sizes()[-1][1]
+        """Return how many units the softmax, or the mixture of softmaxes, reads."""
+        return self.embedding if self._maps_down() else self.layer_sizes()[-1][1]
+
+    def _maps_down(self) -> bool:
+        """Return whether a matrix of its own maps the layers' output to the units of a word's vector."""
+        return self.variant.projected and self.softmaxes == 1
 
     def tensors(self) -> dict[str, tuple[int, ...]]:
         """Return the names and shapes of all weights."""
-        units = self.output_units()
-        shapes = word_tensors(self.vocab, self.embedding, None if self.tied else units)
-        if self.variant.projected:
-            shapes |= {UP: (self.hidden, self.embedding), DOWN: (self.embedding, self.hidden)}
-        shapes |= mixture_tensors(self.softmaxes, units)
+        shapes = word_tensors(self.vocab, self.embedding, None if self.tied else self._word_units())
+        shapes |= {UP: (self.hidden, self.embedding)} if self.variant.projected else {}
+        shapes |= {DOWN: (self.embedding, self.hidden)} if self._maps_down() else {}
+        shapes |= self._mixture_shapes()
         for layer, (read, written) in enumerate(self.layer_sizes()):
             parts = layer_shapes(self.cell, read, written, f"layer{layer}.")
             extra = {name: parts.pop(name) for name in list(parts) if name not in layer_names(layer)}
             shapes |= parts | self._round_shapes(layer, read, written) | extra
         return shapes
+
+    def _word_units(self) -> int:
+        """Return how many units a word has in the output layer."""
+        return self.embedding if self.variant.projected else self.layer_sizes()[-1][1]
+
+    def _mixture_shapes(self) -> dict[str, tuple[int, ...]]:
+        return mixture_tensors(self.softmaxes, self.output_units(), self._word_units())
 
     def _round_shapes(self, layer: int, read: int, written: int) -> dict[str, tuple[int, ...]]:
         """Return the matrices of a layer's rounds, or two thin ones for each, and their biases."""
@@ -164,19 +181,23 @@ class RecurrentNetwork:
                     continue
                 weights[name].uniform_(-(units**-0.5), units**-0.5, generator=generator)
             initialise_cell(self.cell, weights, f"layer{layer}", self.forget_bias)
-        units = self.output_units()
-        for name in mixture_tensors(self.softmaxes, units):
-            weights[name].uniform_(-(units**-0.5), units**-0.5, generator=generator)
-        for name in (UP, DOWN) if self.variant.projected else ():
-            reach = weights[name].shape[1] ** -0.5
+        reach = self.output_units() ** -0.5
+        for name in self._mixture_shapes():
             weights[name].uniform_(-reach, reach, generator=generator)
+        for name in (UP, DOWN):
+            if name in weights:
+                reach = weights[name].shape[1] ** -0.5
+                weights[name].uniform_(-reach, reach, generator=generator)
 
     def _truncated(self, weights: Weights, generator: torch.Generator) -> None:
         """Draw truncated normals of variance 1 / fan-in; two thin matrices share the deviation of their product."""
         weights[BIAS].zero_()
-        for name in (EMBEDDING, OUTPUT, UP, DOWN):
+        prior, latent, latent_bias = MIXTURE
+        for name in (EMBEDDING, OUTPUT, UP, DOWN, prior, latent):
             if name in weights:
                 _draw_truncated(weights[name], weights[name].shape[1] ** -0.5, generator)
+        if latent_bias in weights:
+            weights[latent_bias].zero_()
         for layer, (read, units) in enumerate(self.layer_sizes()):
             w_x, w_h, b_x, b_h = layer_names(layer)
             for name in (w_x, w_h):
@@ -227,14 +248,14 @@ class RecurrentNetwork:
         def of_units(units: int, share: float) -> Tensor:
             return draw_mask((long, texts, units), share, like, generator)
 
-        output = self.output_units()
+        latent = self.softmaxes * self._word_units()
         return Masks(
             draw_mask((texts, self.vocab) if per_text else (self.vocab,), dropout.words, like, generator),
             of_units(self.embedding, dropout.input),
             tuple(of_units(units, dropout.between) for _, units in sizes[:-1]),
-            of_units(output, dropout.output),
+            of_units(self.output_units(), dropout.output),
             tuple(draw_mask((GATES[self.cell] * u, u), dropout.recurrent, like, generator) for u in recurrent),
-            None if self.softmaxes == 1 else of_units(self.softmaxes * output, dropout.between),
+            None if self.softmaxes == 1 else of_units(latent, dropout.between),
             tuple(draw_mask((texts, units), dropout.state, like, generator) for _, units in sizes)
             if dropout.state
             else (),
@@ -254,10 +275,8 @@ class RecurrentNetwork:
         more (T, B, D): added to the words' vectors. lengths (B,): of the texts, the longest first, where the output
         behind their ends does not matter.
         """
-        if not self.variant.projected:
-            return self._read(weights, ids, state, masks, more, lengths)
         out, state = self._read(weights, ids, state, masks, more, lengths)
-        return linear(out, weights[DOWN]), state
+        return linear(out, weights[DOWN]) if self._maps_down() else out, state
 
     def _read(
         self,

@@ -1,10 +1,12 @@
 """The last layer and the loss on a GPU in half precision: one kernel between the matrix products.
 
 torch's operations in ``softmax.py`` pass over a block of logits seven times. Here one program per row passes over it
-twice: for the highest logit and the sum, and to replace each logit by its gradient. Vocabularies are padded to a
-multiple of 64, as matrix units need; the words added have a logit of −∞ and get no gradient.
+twice: for the highest logit and the sum, and to replace each logit by its gradient. A mixture of softmaxes
+(``mixture.py``) needs two kernels, since the gradient of one softmax depends on the others' log-probabilities of the
+target. Vocabularies are padded to a multiple of 64, as matrix units need; the words added have a logit of −∞ and get no
+gradient.
 
-Shapes: N words to predict, D units, V words in the vocabulary.
+Shapes: N words to predict, K softmaxes, D units, V words in the vocabulary.
 """
 
 from __future__ import annotations
@@ -32,8 +34,7 @@ def loss_and_gradients(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the mean loss times ``scale``, in float32, and its gradients in hidden, weight and bias."""
     words, factor = len(weight), scale / len(targets)
-    more = -words % WORDS
-    wide, wide_bias = pad(weight, (0, 0, 0, more)), pad(bias, (0, more), value=-torch.inf)
+    wide, wide_bias = _padded(weight, bias)
     d_hidden, d_wide = torch.empty_like(hidden), torch.empty_like(wide)
     d_bias = torch.zeros_like(wide_bias, dtype=torch.float32)
     losses = torch.empty(len(targets), device=hidden.device)
@@ -48,6 +49,61 @@ def loss_and_gradients(
         else:
             d_wide.addmm_(logits.t(), block)
     return losses.sum() * factor, d_hidden, d_wide[:words], d_bias[:words].to(bias.dtype)
+
+
+def mixture_loss_and_gradients(
+    z: Tensor, log_shares: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, rows: int, scale: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Return the mean loss of a mixture times ``scale``, in float32, and its gradients in z, log π, weight and bias.
+
+    z (N, K, D), log_shares (N, K) in float32. rows: words in a block, each of which has K rows of logits.
+    """
+    (_, mixed, units), factor = z.shape, scale / len(targets)
+    wide, wide_bias = _padded(weight, bias)
+    d_z, d_wide, d_shares = torch.empty_like(z), torch.zeros_like(wide), torch.empty_like(log_shares)
+    d_bias = torch.zeros_like(wide_bias, dtype=torch.float32)
+    losses = torch.empty(len(targets), device=z.device)
+    for start in range(0, len(targets), rows):
+        here = slice(start, start + rows)
+        block = z[here].reshape(-1, units)
+        wanted = repeated(targets[here], mixed)
+        logits = torch.addmm(wide_bias, block, wide.t())
+        levels, logs = _levels(logits, wanted)
+        joint = log_shares[here] + logs.view(-1, mixed)
+        together = torch.logsumexp(joint, 1, keepdim=True)
+        taken = torch.exp(joint - together) * factor
+        losses[here], d_shares[here] = -together[:, 0], -taken
+        _to_gradient_at(logits, wanted, levels, taken.view(-1))
+        d_bias += logits.sum(0, dtype=torch.float32)
+        d_z[here] = torch.mm(logits, wide).view(-1, mixed, units)
+        d_wide.addmm_(logits.t(), block)
+    words = len(weight)
+    return losses.sum() * factor, d_z, d_shares, d_wide[:words], d_bias[:words].to(bias.dtype)
+
+
+def repeated(targets: Tensor, times: int) -> Tensor:
+    """Return (N · times,) targets; of a single one too in memory of their own, as kernels read them."""
+    return targets[:, None].expand(-1, times).reshape(-1).contiguous()
+
+
+def _padded(weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """Return weight and bias of a vocabulary whose length is a multiple of ``WORDS``."""
+    more = -len(weight) % WORDS
+    return pad(weight, (0, 0, 0, more)), pad(bias, (0, more), value=-torch.inf)
+
+
+def _levels(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the log of each row's sum of exponentials, and the log-probability of its target, both float32."""
+    levels, logs = torch.empty(2, len(logits), device=logits.device)
+    _level_of_row[(len(logits),)](logits, targets, levels, logs, logits.shape[1], BLOCK=BLOCK, num_warps=8)
+    return levels, logs
+
+
+def _to_gradient_at(logits: Tensor, targets: Tensor, levels: Tensor, factors: Tensor) -> None:
+    """Replace ``logits`` by (softmax − onehot) times each row's factor, given the logs of the rows' sums."""
+    rows, width = logits.shape
+    grid = (rows, -(-width // BLOCK))
+    _gradient_at_level[grid](logits, targets, levels, factors, width, BLOCK=BLOCK, num_warps=8)
 
 
 def _to_gradient(logits: Tensor, targets: Tensor, losses: Tensor, factor: float) -> None:
@@ -90,6 +146,38 @@ def _gradient_of_row(logits, targets, losses, factor, width, BLOCK: tl.constexpr
         share = tl.exp(scores - level)
         share = tl.where(at == target, share - 1.0, share) * factor
         tl.store(base + at, share.to(logits.dtype.element_ty), mask=at < width)
+
+
+@jit()
+def _level_of_row(logits, targets, levels, logs, width, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Process one row: its highest logit and the sum, in one pass."""
+    row = tl.program_id(0).to(tl.int64)
+    base = logits + row * width
+    target = tl.load(targets + row)
+    wanted = tl.load(base + target).to(tl.float32)
+    highest = -float("inf")
+    total = 0.0
+    for begin in range(0, width, BLOCK):
+        at = begin + tl.arange(0, BLOCK)
+        scores = tl.load(base + at, mask=at < width, other=-float("inf")).to(tl.float32)
+        higher = tl.maximum(highest, tl.max(scores, 0))
+        total = total * tl.exp(highest - higher) + tl.sum(tl.exp(scores - higher), 0)
+        highest = higher
+    level = highest + tl.log(total)
+    tl.store(levels + row, level)
+    tl.store(logs + row, wanted - level)
+
+
+@jit()
+def _gradient_at_level(logits, targets, levels, factors, width, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Process a block of one row."""
+    row = tl.program_id(0).to(tl.int64)
+    at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    where = logits + row * width + at
+    scores = tl.load(where, mask=at < width, other=-float("inf")).to(tl.float32)
+    share = tl.exp(scores - tl.load(levels + row))
+    share = tl.where(at == tl.load(targets + row), share - 1.0, share) * tl.load(factors + row)
+    tl.store(where, share.to(logits.dtype.element_ty), mask=at < width)
 
 
 @jit()

@@ -22,7 +22,7 @@ from foreword.neural.monte_carlo import MonteCarloDropout
 from foreword.neural.rows import CHUNK, ROWS, TemperedScore, monte_carlo_losses
 from foreword.ngram.model import NgramLM
 from foreword.nn.dropout import NO_DROPOUT, Dropout
-from foreword.nn.network import TEMPERATURE, next_logs
+from foreword.nn.network import TEMPERATURE, mixture_of, next_logs
 from foreword.nn.recurrent_network import Masks, RecurrentNetwork, Variant
 from foreword.storage.checkpoint import Checkpoint
 from foreword.storage.folder import load, save
@@ -93,14 +93,58 @@ def test_projected_words_are_those_of_a_full_matrix() -> None:
     torch.testing.assert_close(next_logs(weights, mine[-1]), next_logs(whole, theirs[-1]))
 
 
+def test_a_mixture_of_projected_softmaxes_is_the_formula() -> None:
+    """Each softmax reads tanh(L_k h + l_k) of as many units as a word has, at the model's temperature."""
+    model = small(embedding=3, softmaxes=2).fit(CORPUS)
+    model.temperature_ = 1.3
+    weights = {name: part.double() for name, part in model.weights_.items()}
+    ids = CORPUS[:1].ids
+    assert "projection.output" not in weights
+    found = [hidden for hidden, _ in model.hidden_states(ids)]
+    hidden = torch.cat(found).double()
+    assert hidden.shape[1] == 6
+    shares = torch.softmax(hidden @ weights["mixture.prior"].T, 1)
+    z = torch.tanh(hidden @ weights["mixture.latent"].T + weights["mixture.latent_bias"]).view(-1, 2, 3)
+    scores = (z @ weights["embedding"].T + weights["bias"]) / 1.3
+    wanted = (shares[:, :, None] * torch.softmax(scores, 2)).sum(1).log()
+    chosen = wanted[range(len(ids)), ids.tolist()]
+    assert_allclose(model.logprobs(CORPUS[:1]), chosen.numpy(), rtol=1e-5)
+    state = model.advance(model.start(1), ids[:1])
+    assert_allclose(model.next_logprobs(state)[0], wanted[1].numpy(), rtol=1e-5)
+    assert model.next_logprobs(model.start(0)).shape == (0, 6)
+
+
+def test_a_mixture_adapts_at_its_temperature() -> None:
+    """Dynamic evaluation scores the first chunk, before which it learns nothing, as the model itself does."""
+    model = small(embedding=3, softmaxes=2).fit(CORPUS)
+    model.temperature_ = 1.3
+    dynamic = DynamicEvaluation(model, rate=0.3, steps=4).measure_gradients(CORPUS, texts=2, updates=3)
+    assert_allclose(dynamic.logprobs(CORPUS[:1])[:4], model.logprobs(CORPUS[:1])[:4], rtol=1e-5)
+
+
+def test_the_temperature_of_a_mixture_is_chosen() -> None:
+    """Words' biases far too large: dividing by the highest temperature helps most, and the score is the model's."""
+    model = small(softmaxes=2).fit(CORPUS)
+    weights = model.flat_weights()
+    views(weights, model.shapes())["bias"].copy_(torch.tensor([-9.0, 9, 9, -9, 9, 9]))
+    score = TemperedScore(model.network(VOCAB), CORPUS, torch.device("cpu"), "float32")
+    at = score.score(weights)
+    model.temperature_ = score.temperature(weights, at)
+    assert model.temperature_ == 1.26
+    one = Corpus.from_ids([CORPUS.ids], VOCAB)
+    assert at == pytest.approx(float(model.logprobs(one)[:-1].mean()), abs=0.01)  # read after some context
+
+
 @pytest.mark.parametrize("rounds", [0, 3])
-def test_a_projected_model_is_trained_saved_and_sampled(rounds: int, tmp_path: Path) -> None:
-    model = small(embedding=3, rounds=rounds).fit(CORPUS, valid=CORPUS[:6])
+@pytest.mark.parametrize("softmaxes", [1, 2])
+def test_a_projected_model_is_trained_saved_and_sampled(rounds: int, softmaxes: int, tmp_path: Path) -> None:
+    model = small(embedding=3, rounds=rounds, softmaxes=softmaxes).fit(CORPUS, valid=CORPUS[:6])
     wide = small(rounds=rounds).fit(CORPUS)
-    assert wide.parameter_count - model.parameter_count == 6 * 3 - 2 * 3 * 6
+    down = 3 * 6 if softmaxes == 1 else 2 * 6 + 2 * 3 * (6 + 1)  # a matrix, or the shares and inputs of two softmaxes
+    assert wide.parameter_count - model.parameter_count == 6 * 3 - 3 * 6 - down
     save(model, tmp_path / "model")
     again = load(tmp_path / "model")
-    assert again.embedding == 3
+    assert (again.embedding, again.softmaxes) == (3, softmaxes)
     assert_array_equal(again.logprobs(CORPUS[:2]), model.logprobs(CORPUS[:2]))
     none = monte_carlo_losses(model, CORPUS[:1].ids, samples=2, scale=0.0)
     assert_allclose(-none[0].numpy(), model.logprobs(CORPUS[:1]), rtol=1e-4)
@@ -279,10 +323,10 @@ def test_monte_carlo_without_dropout_is_the_model_and_with_it_an_average() -> No
         monte_carlo_losses(BengioLM(3, 4, 5, device="cpu", training=Training(epochs=1)).fit(CORPUS), ids)
 
 
-@pytest.mark.parametrize("samples", [3, 67])
-def test_monte_carlo_is_the_mean_of_a_plain_loop_over_samples(samples: int) -> None:
+@pytest.mark.parametrize(("samples", "softmaxes"), [(3, 1), (67, 1), (3, 2)])
+def test_monte_carlo_is_the_mean_of_a_plain_loop_over_samples(samples: int, softmaxes: int) -> None:
     """Documents of more words than a chunk and of fewer; masks drawn as the reader draws them, one sample at a time."""
-    model = small(dropout=replace(Mogrifier.DROPOUT, words=0.1)).fit(CORPUS)
+    model = small(dropout=replace(Mogrifier.DROPOUT, words=0.1), softmaxes=softmaxes).fit(CORPUS)
     model.temperature_ = 1.3
     corpus = Corpus.from_ids([[2, 3, 4, 5] * 20, [5, 4]], VOCAB)
     found = MonteCarloDropout(model, samples=samples, scale=0.8, seed=5).logprobs(corpus)
@@ -303,8 +347,14 @@ def test_monte_carlo_is_the_mean_of_a_plain_loop_over_samples(samples: int) -> N
                 for row in range(rows):
                     own = one_row(masks, row)
                     hidden, states[row] = network.read(weights, inputs[:, None], states[row], own)
-                    scores = (hidden * own.output)[:, 0] @ weights["embedding"].T + weights["bias"]
-                    kept[row].append(torch.softmax(scores / 1.3, 1).gather(1, targets[:, None])[:, 0])
+                    dropped, shares = (hidden * own.output)[:, 0], torch.ones(len(hidden), 1)
+                    z = dropped[:, None]
+                    if own.latent is not None:
+                        z, log_shares = mixture_of(weights, dropped, own.latent[:, 0])
+                        shares = log_shares.exp()
+                    scores = (z @ weights["embedding"].T + weights["bias"]) / 1.3
+                    mean = (shares[:, :, None] * torch.softmax(scores, 2)).sum(1)
+                    kept[row].append(mean.gather(1, targets[:, None])[:, 0])
             probabilities += [torch.cat(parts) for parts in kept]
         wanted.append(torch.log(torch.stack(probabilities[:samples]).double().mean(0)))
     assert_allclose(found, torch.cat(wanted).numpy(), rtol=1e-4)
@@ -319,7 +369,8 @@ def one_row(masks: Masks, row: int) -> Masks:
         tuple(mask[:, one] for mask in masks.between),
         masks.output[:, one],
         (),
-        state=tuple(mask[one] for mask in masks.state),
+        None if masks.latent is None else masks.latent[:, one],
+        tuple(mask[one] for mask in masks.state),
     )
 
 
@@ -358,7 +409,6 @@ def test_numbers_that_monte_carlo_refuses(settings: dict[str, Any], message: str
 def test_models_that_monte_carlo_refuses() -> None:
     quick = Training(epochs=1)
     plain = small(dropout=NO_DROPOUT).fit(CORPUS)
-    mixture = AWDLSTM(4, 5, 2, softmaxes=3, device="cpu", training=quick).fit(CORPUS)
     weights_alone = AWDLSTM(4, 5, 2, dropout=replace(NO_DROPOUT, recurrent=0.5), device="cpu", training=quick).fit(
         CORPUS
     )
@@ -366,7 +416,6 @@ def test_models_that_monte_carlo_refuses() -> None:
     for model, message in (
         (plain, "this Mogrifier was trained without dropout"),
         (weights_alone, "without dropout of words or units"),
-        (mixture, "mixes 3"),
         (counts, "not a NgramLM"),
     ):
         with pytest.raises(SettingError, match=message):
@@ -393,6 +442,7 @@ def test_a_stopped_run_resumes_to_the_same_bytes(tmp_path: Path) -> None:
         ({"rounds": -1}, "rounds"),
         ({"rank": -1}, "rank"),
         ({"embedding": -1}, "embedding"),
+        ({"softmaxes": 0}, "softmaxes"),
         ({"training": replace(RECIPE, precision="float16")}, "needs a GPU"),
     ],
 )

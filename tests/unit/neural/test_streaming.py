@@ -33,7 +33,7 @@ CORPUS = Corpus.from_ids([RANDOM.zipf(1.6, 30) % 41 + 2 for _ in range(60)], VOC
 TRAINING = Training(
     epochs=4, batch=8, steps=10, optimiser="adam", rate=0.02, clip=1.0, activation=0.0, change=0.0, averages=()
 )
-CELLS = ("rnn", "irnn", "gru", "lstm", "min-gru", "awd-lstm", "mogrifier", "mixture", "projected")
+CELLS = ("rnn", "irnn", "gru", "lstm", "min-gru", "awd-lstm", "mogrifier", "mixture", "projected", "projected-mixture")
 
 
 @cache
@@ -44,8 +44,11 @@ def trained(cell: str) -> Any:
     if cell in ("mogrifier", "mixture"):
         options: dict[str, Any] = {"mogrify": 5} if cell == "mogrifier" else {"softmaxes": 3}
         return RecurrentLM("lstm", 21, 37, 2, tied=False, training=TRAINING, device="cpu", **options).fit(CORPUS)
-    if cell == "projected":
-        return Mogrifier(37, 2, 3, 4, embedding=21, training=TRAINING, device="cpu").fit(CORPUS)
+    if cell.startswith("projected"):
+        softmaxes = 2 if cell == "projected-mixture" else 1
+        model = Mogrifier(37, 2, 3, 4, embedding=21, softmaxes=softmaxes, training=TRAINING, device="cpu").fit(CORPUS)
+        model.temperature_ = 1.1
+        return model
     training = replace(TRAINING, rate=0.002) if cell == "irnn" else TRAINING  # which runs away at the others' rate
     return RecurrentLM(cell, 21, 37, 2, tied=False, training=training, device="cpu").fit(CORPUS)
 

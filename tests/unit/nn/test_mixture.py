@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear
 
-from foreword.nn.mixture import mixture_cross_entropy, mixture_logs, mixture_word_logs
+from foreword.nn.mixture import mixture_cross_entropy, mixture_logs, mixture_word_logs, tempered_mixture_losses
 from foreword.nn.plain import mixture_cross_entropy as plain_mixture_cross_entropy
 
 torch.set_num_threads(1)
@@ -61,6 +61,14 @@ def test_gradients_are_finite_differences() -> None:
         return plain_mixture_cross_entropy(one, two, three, four, targets)
 
     assert torch.autograd.gradcheck(loss, given)
+
+
+def test_a_temperature_divides_the_logits_of_every_softmax() -> None:
+    z, shares, weight, bias, targets = drawn()
+    found = tempered_mixture_losses(z, shares, weight, bias, targets, torch.tensor([0.8, 1.0, 1.3]))
+    for losses, at in zip(found, (0.8, 1.0, 1.3), strict=True):
+        logs = mixture_logs(z / at, shares, weight, bias / at)
+        torch.testing.assert_close(losses, -logs[range(ROWS), targets.tolist()])
 
 
 def test_softmaxes_that_are_all_the_same_are_one() -> None:

@@ -10,7 +10,9 @@ from importlib.util import find_spec
 import pytest
 import torch
 
+from foreword.nn.mixture import mixture_cross_entropy
 from foreword.nn.plain import linear_cross_entropy as plain_linear_cross_entropy
+from foreword.nn.plain import mixture_cross_entropy as plain_mixture_cross_entropy
 from foreword.nn.softmax import linear_cross_entropy, tempered_losses
 from foreword.nn.softmax_gpu import BLOCK, WORDS, can_fuse, loss_and_gradients
 
@@ -54,6 +56,56 @@ def test_training_takes_it_by_itself() -> None:
     theirs = torch.autograd.grad(512.0 * plain_linear_cross_entropy(h, w, b, targets), [h, w, b])
     for one, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(one.float(), other.float(), rtol=0.0, atol=0.01 * float(other.abs().max()))
+
+
+@on_gpu
+@pytest.mark.parametrize("mixed", [2, 3])
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16], ids=str)
+def test_the_fused_loss_of_a_mixture_is_the_plain_one(mixed: int, kind: torch.dtype) -> None:
+    """Through the loss that training calls, in blocks that do not come out even."""
+    words, units, vocab = 130, 32, BLOCK + WORDS + 5
+    hidden, weight, bias, targets = drawn(words * mixed, units, vocab, "cuda")
+    z, aims = hidden.view(words, mixed, units).to(kind), targets[:words]
+    shares = torch.log_softmax(hidden[:, 0].view(words, mixed), 1)
+    given = (z, shares, weight.to(kind), bias.to(kind))
+    a, b, c, d = (part.double().requires_grad_() for part in given)
+    wanted = plain_mixture_cross_entropy(a, b, c, d, aims)
+    theirs = torch.autograd.grad(1024 * wanted, [a, b, c, d])
+    e, f, g, h = (part.detach().requires_grad_() for part in given)
+    loss = mixture_cross_entropy(e, f, g, h, aims, rows=48, scale=1024.0)
+    ours = torch.autograd.grad(loss, [e, f, g, h])
+    step = 2.0**-10 if kind == torch.float16 else 2.0**-7
+    torch.testing.assert_close(loss.double(), 1024 * wanted.detach(), rtol=2 * step, atol=0)
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=0.0, atol=8 * step * float(other.abs().max()))
+
+
+MIXED = """
+import torch
+from foreword.nn.plain import mixture_cross_entropy
+from foreword.nn.softmax_gpu import mixture_loss_and_gradients
+random = torch.Generator().manual_seed(0)
+z, weight, bias = (torch.randn(*shape, generator=random) for shape in ((5, 3, 4), (5000, 4), (5000,)))
+shares = torch.log_softmax(torch.randn(5, 3, generator=random), 1)
+targets = torch.tensor([0, 4999, 77, 4096, 4095])
+exact = [part.double().requires_grad_() for part in (z, shares, weight, bias)]
+wanted = 3 * mixture_cross_entropy(*exact, targets)
+theirs = torch.autograd.grad(wanted, exact)
+loss, *ours = mixture_loss_and_gradients(z, shares, weight, bias, targets, 2, 3.0)
+torch.testing.assert_close(loss.double(), wanted.detach(), rtol=1e-5, atol=0)
+for one, other in zip(ours, theirs):
+    torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-6)
+"""
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed: torch brings it where there is a GPU")
+def test_a_mixture_in_triton_s_interpreter() -> None:
+    """In float32 against float64 autograd, blocks of two words of five."""
+    env = os.environ | {"TRITON_INTERPRET": "1"}
+    done = subprocess.run([sys.executable, "-c", MIXED], env=env, capture_output=True, text=True, check=False)
+    if "only 0-dimensional arrays can be converted" in done.stderr:
+        pytest.skip("the interpreter of this Triton (3.6 and before) cannot run a loop up to an argument")
+    assert done.returncode == 0, done.stderr
 
 
 INTERPRETED = """
