@@ -126,6 +126,7 @@ VARIANTS = [
     Model("lstm-untied", "recurrent", {"cell": "lstm", "layers": 1, "tied": False}, 1e-4),
     Model("mogrifier", "recurrent", {"cell": "lstm", "mogrify": 3}, 1e-4),
     Model("mixture-of-softmaxes", "awd-lstm", {"mogrify": 2, "softmaxes": 3}, 1e-4),
+    Model("projected-mixture", "mogrifier", {"embedding": 3, "softmaxes": 2}, 1e-4),
     Model("bengio-direct", "bengio", {"order": 4, "direct": True}, 1e-4),
 ]
 
