@@ -184,9 +184,8 @@ def settings(given: argparse.Namespace, words: int) -> Training:
     training = replace(TEXTS[given.text].training, hold=given.hold, two_tailed=given.two_tailed)
     if given.rounds == 0:
         training = replace(training, rate=3e-3, l2=3.558e-6)
-    training = replace(
-        training, l2=given.l2_scale * training.l2, batch=given.batch or training.batch, reset=given.reset
-    )
+    rate, batch = given.rate or training.rate, given.batch or training.batch
+    training = replace(training, rate=rate, l2=given.l2_scale * training.l2, batch=batch, reset=given.reset)
     training = replace(training, **WITHOUT[given.without].get("training", {}))
     if not given.updates:
         return replace(training, epochs=100_000, seconds=given.seconds)
@@ -200,7 +199,7 @@ def build(given: argparse.Namespace, words: int) -> Mogrifier:
     training = settings(given, words)
     changed.pop("training", None)
     dropout = (TWIN if given.rounds == 0 else text.dropout).scaled(given.dropout_scale)
-    dropout = replace(dropout, **changed.pop("dropout", {}))
+    dropout = replace(dropout, **given.dropout, **changed.pop("dropout", {}))
     shape = {name: getattr(given, name) for name in SHAPE} | changed
     kind = ABLATIONS.get(given.without, Mogrifier)
     return kind(layers=2, **shape, dropout=dropout, training=training, seed=given.seed)
@@ -211,7 +210,9 @@ def changes(given: argparse.Namespace) -> dict[str, Any]:
     text, usual = TEXTS[given.text], TEXTS[given.text].training
     tried = {
         "two_tailed": (given.two_tailed, False),
+        "dropout": (given.dropout, {}),
         "dropout_scale": (given.dropout_scale, 1.0),
+        "rate": (given.rate or usual.rate, usual.rate),
         "l2_scale": (given.l2_scale, 1.0),
         "batch": (given.batch or usual.batch, usual.batch),
         "hold": (given.hold, HOLD),
@@ -342,6 +343,14 @@ def record(path: Path, row: Row, given: argparse.Namespace, model: Mogrifier, *,
     write_result(path, {"measure": MEASURE, "rows": rows})
 
 
+def rates(text: str) -> dict[str, float]:
+    """Return dropout rates by place, from ``input=0.6,state=0.3``."""
+    found = {place: float(rate) for place, _, rate in (each.partition("=") for each in text.split(","))}
+    if not set(found) <= {"input", "between", "output", "state"}:
+        raise ValueError(f"no such places: {text}")
+    return found
+
+
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--text", choices=list(TEXTS), default="ptb")
@@ -351,8 +360,12 @@ def options() -> argparse.Namespace:
     parser.add_argument("--without", choices=list(WITHOUT), default="nothing", help="switch an ingredient off")
     parser.add_argument("--hold", type=float, default=HOLD, help="share of the run at the whole rate")
     parser.add_argument("--two-tailed", action="store_true", help="two more averages, restarted by valid")
+    parser.add_argument(
+        "--dropout", type=rates, default={}, metavar="PLACE=P,…", help="input, between, output or state"
+    )
     parser.add_argument("--dropout-scale", type=float, default=1.0, metavar="F", help="multiply all dropout rates")
     parser.add_argument("--l2-scale", type=float, default=1.0, metavar="F", help="multiply L2")
+    parser.add_argument("--rate", type=float, default=0.0, help="of learning; 0: as the text has it")
     parser.add_argument("--batch", type=int, default=0, metavar="N", help="rows per update; 0: as the text has them")
     parser.add_argument("--marks", type=lambda text: tuple(map(float, text.split(","))), default=())
     parser.add_argument("--rounds", type=int, help="0 for the plain LSTM")

@@ -46,13 +46,32 @@ def run(data: Path, *options: str) -> dict[str, Any]:
 def test_a_trial_records_what_it_changed_and_reads_no_test_text(data: Path) -> None:
     """Not by Monte Carlo either."""
     (data / "test.txt").write_text("")  # nothing to read
-    changed = ("--two-tailed", "--dropout-scale", "0.5", "--l2-scale", "2", "--mc", "3")
+    changed = (
+        "--two-tailed",
+        "--dropout-scale",
+        "0.5",
+        "--l2-scale",
+        "2",
+        "--mc",
+        "3",
+        "--dropout",
+        "input=0.6,state=0.3",
+    )
     row = run(data, *changed)
     assert (row["updates"], row["without"]) == (4, "nothing")
     assert (row["two_tailed"], row["dropout_scale"], row["l2_scale"], row["batch"]) == (True, 0.5, 2.0, 4)
+    assert row["dropout"] == {"input": 0.6, "state": 0.3}
     assert row["mc_valid"] > 1
     assert not [name for name in row if "test" in name]
     assert "--dropout-scale 0.5" in row["command"]
+
+
+@pytest.mark.long
+def test_words_may_have_fewer_units_than_the_layers_and_several_softmaxes(data: Path) -> None:
+    wide, thin = run(data), run(data, "--embedding", "4", "--softmaxes", "2", "--rate", "0.003")
+    assert (thin["embedding"], thin["softmaxes"], thin["rate"]) == (4, 2, 0.003)
+    assert not {"embedding", "softmaxes", "rate", "dropout"} & set(wide)
+    assert thin["parameters"] != wide["parameters"]
 
 
 @pytest.mark.long
