@@ -24,7 +24,8 @@ from benchmarks.report import Row, section_of
 from foreword.neural.recurrent import RecurrentLM
 from foreword.nn.dropout import NO_DROPOUT
 from foreword.nn.network import BIAS, output_weight
-from foreword.nn.recurrent_network import RecurrentNetwork, layer_names
+from foreword.nn.recurrent_layer import layer_names
+from foreword.nn.recurrent_network import RecurrentNetwork
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 from foreword.training.engine import PLANNED, Trainer

@@ -45,7 +45,8 @@ from foreword.neural.model import NeuralLM
 from foreword.nn.dropout import Dropout, locked_mask
 from foreword.nn.embedder import EMBEDDER, fingerprint_of, nest_embedder, resolve_embedder, unnest_embedder
 from foreword.nn.network import EMBEDDING, TEMPERATURE
-from foreword.nn.recurrent_network import CELLS, PLAIN, CellName, RecurrentNetwork
+from foreword.nn.recurrent_layer import CELLS, CellName
+from foreword.nn.recurrent_network import PLAIN, RecurrentNetwork
 from foreword.storage.checkpoint import Checkpoint
 from foreword.training.batches import bucketed, padded_ids, padded_vectors
 from foreword.training.engine import Trainer

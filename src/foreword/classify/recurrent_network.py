@@ -33,7 +33,8 @@ from foreword.classify.kernels import last_sum_max
 from foreword.nn.dropout import draw_mask
 from foreword.nn.fused import flat
 from foreword.nn.network import BIAS, EMBEDDING, OUTPUT, State, Weights
-from foreword.nn.recurrent_network import Masks, RecurrentNetwork, layer_names
+from foreword.nn.recurrent_layer import layer_names
+from foreword.nn.recurrent_network import Masks, RecurrentNetwork
 from foreword.protocols import Embedder, TextTokenizer
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer

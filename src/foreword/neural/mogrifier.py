@@ -16,14 +16,15 @@ G. Melis, T. Kočiský and P. Blunsom, "Mogrifier LSTM" (2020); G. Melis et al.,
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypedDict, Unpack
 
 from foreword.checks import check_choice, check_numbers
 from foreword.neural.model import NeuralLM
 from foreword.nn.dropout import Dropout
 from foreword.nn.recurrent_network import RecurrentNetwork, Variant
 from foreword.tokens.vocab import Vocab
-from foreword.training.settings import Training
+from foreword.training.settings import Training, options_from
 
 RECIPE = Training(
     epochs=310,
@@ -48,6 +49,15 @@ RECIPE = Training(
 """Tuned by the authors on the Penn Treebank's validation text; 310 epochs are about 450 seconds on one H200."""
 
 
+class MogrifierOptions(TypedDict, total=False):
+    """Options of ``Mogrifier``."""
+
+    capped: bool
+    summed: bool
+    embedding: int
+    softmaxes: int
+
+
 class Mogrifier(NeuralLM):
     """A language model of stacked LSTM layers whose inputs and states gate each other.
 
@@ -55,13 +65,14 @@ class Mogrifier(NeuralLM):
     rounds: rounds in which input and state gate each other; 0 for a plain LSTM. rank: rank of the matrices that
         gate; 0 for full rank.
     capped: the input gate is at most 1 − f. summed: the softmax reads the sum of all layers, not the last alone.
-    dropout: dropout rates by place. training: optimiser, schedule and batches.
     embedding: units of a word's vector, which is the output layer too; 0 for as many as the layers have. With fewer
         the layers read and write them through two matrices, and a large vocabulary costs less.
     softmaxes: number of components of a mixture of softmaxes; 2 in the paper for WikiText-2.
+    dropout: dropout rates by place. training: optimiser, schedule and batches.
     device: "cuda" or "cpu"; by default the GPU, where there is one.
     """
 
+    OPTIONS: ClassVar[Mapping[str, Any]] = {"capped": True, "summed": True, "embedding": 0, "softmaxes": 1}
     COUNTED_BIAS: ClassVar[bool] = False
     PLAIN_CELLS: ClassVar[bool] = False
     TRAINING: ClassVar[Training] = RECIPE
@@ -77,24 +88,22 @@ class Mogrifier(NeuralLM):
         rounds: int = 5,
         rank: int = 88,
         *,
-        capped: bool = True,
-        summed: bool = True,
-        embedding: int = 0,
-        softmaxes: int = 1,
         dropout: Dropout | None = None,
         training: Training | None = None,
         seed: int = 0,
         device: str | None = None,
+        **options: Unpack[MogrifierOptions],
     ) -> None:
         super().__init__(dropout, training, seed, device)
         self.units = units
         self.layers = layers
         self.rounds = rounds
         self.rank = rank
-        self.capped = capped
-        self.summed = summed
-        self.embedding = embedding
-        self.softmaxes = softmaxes
+        chosen = options_from(self.OPTIONS, options)
+        self.capped: bool = chosen["capped"]
+        self.summed: bool = chosen["summed"]
+        self.embedding: int = chosen["embedding"]
+        self.softmaxes: int = chosen["softmaxes"]
 
     def network(self, vocab: Vocab) -> RecurrentNetwork:
         """Return the network for a vocabulary."""

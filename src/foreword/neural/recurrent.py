@@ -20,7 +20,8 @@ from foreword.checks import check_numbers
 from foreword.errors import SettingError
 from foreword.neural.model import NeuralLM
 from foreword.nn.dropout import Dropout
-from foreword.nn.recurrent_network import CELLS, RecurrentNetwork
+from foreword.nn.recurrent_layer import CELLS
+from foreword.nn.recurrent_network import RecurrentNetwork
 from foreword.tokens.vocab import Vocab
 from foreword.training.settings import Training, options_from
 

@@ -42,7 +42,9 @@ from foreword.nn.kernels_inference import (
     round_rows,
 )
 from foreword.nn.network import BIAS, EMBEDDING, MIXTURE, OUTPUT, TEMPERATURE
-from foreword.nn.recurrent_network import DOWN, UP, RecurrentNetwork, layer_names, round_names
+from foreword.nn.recurrent_layer import layer_names
+from foreword.nn.recurrent_network import DOWN, UP, RecurrentNetwork
+from foreword.nn.rounds import round_names
 from foreword.protocols import RecurrentModel
 from foreword.tokens.vocab import Vocab
 

@@ -25,7 +25,8 @@ import numpy as np
 from foreword.arrays import Array, Floats
 from foreword.errors import InputError
 from foreword.nn.network import BIAS, EMBEDDING, OUTPUT, TEMPERATURE
-from foreword.nn.recurrent_network import PLAIN, RecurrentNetwork, layer_names
+from foreword.nn.recurrent_layer import layer_names
+from foreword.nn.recurrent_network import PLAIN, RecurrentNetwork
 from foreword.protocols import RecurrentModel
 from foreword.storage.atomic import atomic_file
 from foreword.tokens.vocab import Vocab

@@ -4,15 +4,14 @@ DropConnect masks a weight before it is passed on; ``nn/layers.py`` and ``nn/gat
 ``nn/mogrifier_gpu.py`` and ``nn/gated_gpu.py`` for what cuDNN does not have: rounds, a capped gate, a dropped state,
 and the cells of ``nn/gated.py``. Both run several layers of one size as a wavefront. Where the weights of an LSTM stay
 on the chip, ``nn/persistent_gpu.py`` runs it layer after layer.
-Shapes: T steps, a batch of B texts, V words, D units of the embedding, H units of a layer.
+``nn/recurrent_layer.py`` has one layer alone. Shapes: T steps, a batch of B texts, V words, D units of the embedding, H
+units of a layer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -20,10 +19,9 @@ from torch.nn.functional import linear
 
 from foreword.nn.dropout import Dropout, draw_mask
 from foreword.nn.fused import only_read, read_words
-from foreword.nn.gated import GATED
-from foreword.nn.gated_gpu import gated_layer, gated_stack
+from foreword.nn.gated_gpu import gated_stack
 from foreword.nn.gpu import warn_once
-from foreword.nn.layers import Round, gru, lstm, min_gru, mogrifier_lstm, rnn, round_shapes, torch_runs_gru
+from foreword.nn.layers import mogrifier_lstm
 from foreword.nn.mogrifier_gpu import Stack, kernels_apply, run_stack
 from foreword.nn.network import (
     BIAS,
@@ -38,21 +36,17 @@ from foreword.nn.network import (
     word_tensors,
 )
 from foreword.nn.persistent_gpu import runs_persistent
-from foreword.nn.weights import PARTS
-
-GATES = {"rnn": 1, "irnn": 1, "lstm": 4, "gru": 3, "min-gru": 2} | {name: cell.gates for name, cell in GATED.items()}
-"""The cells, and how many rows of W_x each unit has; ``irnn`` is a ReLU network initialised with W_h = IDENTITY · 1."""
-
-IDENTITY = 0.1
-"""Factor of the identity that an ``irnn`` begins with. Q. Le, N. Jaitly and G. Hinton, "A simple way to initialize
-recurrent networks of rectified linear units" (2015), scale it down for tasks that need less memory. A language model
-carries its state from chunk to chunk of the text: with 1 the state adds up what it has read and training diverges
-within twenty updates at any rate; after four epochs of 90,000 words 0.9 leaves perplexity 240, 0.5 140 and 0.1 120."""
-
-CELLS = tuple(GATES)
-
-CellName = Literal["rnn", "irnn", "lstm", "gru", "min-gru", "cifg", "peephole", "ln-lstm", "slstm", "gru-before"]
-"""The same names, for type checkers."""
+from foreword.nn.recurrent_layer import (
+    GATES,
+    initialise_cell,
+    layer_names,
+    layer_shapes,
+    layer_weights,
+    run_layer,
+    runs_gated,
+    states_of,
+)
+from foreword.nn.rounds import GatingRounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +140,7 @@ class RecurrentNetwork:
         for layer, (read, written) in enumerate(self.layer_sizes()):
             parts = layer_shapes(self.cell, read, written, f"layer{layer}.")
             extra = {name: parts.pop(name) for name in list(parts) if name not in layer_names(layer)}
-            shapes |= parts | self._round_shapes(layer, read, written) | extra
+            shapes |= parts | self.rounds().shapes(layer, read, written) | extra
         return shapes
 
     def _word_units(self) -> int:
@@ -156,18 +150,9 @@ class RecurrentNetwork:
     def _mixture_shapes(self) -> dict[str, tuple[int, ...]]:
         return mixture_tensors(self.softmaxes, self.output_units(), self._word_units())
 
-    def _round_shapes(self, layer: int, read: int, written: int) -> dict[str, tuple[int, ...]]:
-        """Return the matrices of a layer's rounds, or two thin ones for each, and their biases."""
-        shapes: dict[str, tuple[int, ...]] = {}
-        rank = self.variant.rank
-        names = round_names(layer, self.mogrify)
-        for name, (rows, columns) in zip(names, round_shapes(read, written, self.mogrify), strict=True):
-            shapes |= (
-                {f"{name}.left": (rows, rank), f"{name}.right": (rank, columns)} if rank else {name: (rows, columns)}
-            )
-            if self.variant.round_bias:
-                shapes[f"{name}_bias"] = (rows,)
-        return shapes
+    def rounds(self) -> GatingRounds:
+        """Return the rounds of every layer."""
+        return GatingRounds(self.mogrify, self.variant.rank, self.variant.round_bias)
 
     def initialise(self, weights: Weights, generator: torch.Generator) -> None:
         """Draw recurrent weights from ±1 / √units, and words' as ``initialise_words`` does."""
@@ -176,7 +161,7 @@ class RecurrentNetwork:
             return
         initialise_words(weights, generator)
         for layer, (read, units) in enumerate(self.layer_sizes()):
-            for name in (*layer_names(layer), *self._round_shapes(layer, read, units)):
+            for name in (*layer_names(layer), *self.rounds().shapes(layer, read, units)):
                 if name not in weights:
                     continue
                 weights[name].uniform_(-(units**-0.5), units**-0.5, generator=generator)
@@ -205,7 +190,7 @@ class RecurrentNetwork:
             _draw_truncated(weights[b_x], units**-0.5, generator)
             weights[b_x][units : 2 * units] += self.forget_bias or 0.0
             weights[b_h].zero_()
-            for name, shape in self._round_shapes(layer, read, units).items():
+            for name, shape in self.rounds().shapes(layer, read, units).items():
                 if name.endswith("_bias"):
                     weights[name].zero_()
                 else:
@@ -308,7 +293,7 @@ class RecurrentNetwork:
             parts = state[count * layer : count * (layer + 1)]
             of_layer = self._weights_of(weights, layer, masks)
             if self._is_variant(masks):
-                rounds, biases = self._rounds(weights, layer, ids.numel())
+                rounds, biases = self.rounds().of_layer(weights, layer, thin=ids.numel() <= self.hidden)
                 kept = masks.state[layer] if masks is not None and masks.state else None
                 capped = self.variant.capped
                 h, c = parts
@@ -339,17 +324,6 @@ class RecurrentNetwork:
     def _is_variant(self, masks: Masks | None) -> bool:
         """Return whether this is an LSTM that neither cuDNN nor our CPU kernels have."""
         return bool(self.mogrify or self.variant.capped or (masks is not None and masks.state))
-
-    def _rounds(self, weights: Weights, layer: int, words: int) -> tuple[list[Round], list[Tensor]]:
-        """Return the matrices of a layer's rounds and their biases; thin ones are multiplied out if that saves work."""
-        names = round_names(layer, self.mogrify)
-        biases = [weights[f"{name}_bias"] for name in names] if self.variant.round_bias else []
-        if not self.variant.rank:
-            return [weights[name] for name in names], biases
-        thin = [(weights[f"{name}.left"], weights[f"{name}.right"]) for name in names]
-        if words <= self.hidden:
-            return list(thin), biases
-        return [left @ right for left, right in thin], biases
 
     def _by_kernels(self, x: Tensor, masks: Masks | None) -> bool:
         """Return whether the stack runs by ``nn/mogrifier_gpu.py``: an LSTM with layers of one size on a GPU.
@@ -386,29 +360,13 @@ class RecurrentNetwork:
         w_x, w_h, b_x, b_h = map(
             torch.stack, zip(*(self._weights_of(weights, layer, masks) for layer in layers), strict=True)
         )
-        rounds, biases = self._stacked_rounds(weights)
+        rounds, biases = self.rounds().stacked(weights, self.layers)
         kept = torch.stack(masks.state) if masks is not None and masks.state else None
         between = torch.stack(masks.between) if masks is not None and masks.between else None
         stack = Stack(w_x, w_h, b_x + b_h, rounds, biases, kept, between, self.variant.capped)
         out, h, c = run_stack(x, torch.stack(state[0::2]), torch.stack(state[1::2]), stack)
         after = tuple(part for layer in layers for part in (h[layer], c[layer]))
         return out.sum(0) if self.variant.summed else out[-1], after
-
-    def _stacked_rounds(self, weights: Weights) -> tuple[Tensor | None, Tensor | None]:
-        """Return all rounds' matrices (R, L, H, H), multiplied out, and their biases (R, L, H)."""
-        names = [
-            round_names(layer, self.mogrify)[number] for number in range(self.mogrify) for layer in range(self.layers)
-        ]
-        if not names:
-            return None, None
-
-        def together(ending: str) -> Tensor:
-            return torch.stack([weights[f"{name}{ending}"] for name in names])
-
-        matrices = torch.bmm(together(".left"), together(".right")) if self.variant.rank else together("")
-        biases = together("_bias") if self.variant.round_bias else None
-        shape = (self.mogrify, self.layers)
-        return matrices.view(*shape, *matrices.shape[1:]), None if biases is None else biases.view(*shape, -1)
 
     def _reads_words(self, weights: Weights, ids: Tensor, state: State) -> bool:
         """Return whether the first layer multiplies each distinct word once, and looks it up afterwards."""
@@ -425,93 +383,3 @@ def _draw_truncated(weight: Tensor, deviation: float, generator: torch.Generator
 
 TRUNCATED = 0.87962566
 """The standard deviation of a standard normal that is cut off at −2 and 2."""
-
-
-# One layer of any cell: what taggers and translators, which read both ways, share with language models.
-
-
-def layer_shapes(cell: str, inputs: int, units: int, prefix: str = "") -> dict[str, tuple[int, ...]]:
-    """Return the names and shapes of a layer's weights, in the order in which ``run_layer`` takes them."""
-    rows = GATES[cell] * units
-    shapes = dict(zip(PARTS, ((rows, inputs), (rows, units), (rows,), (rows,)), strict=True))
-    if cell == "min-gru":  # its gates do not see the state
-        del shapes["recurrent"], shapes["recurrent_bias"]
-    extra = GATED[cell].extra if cell in GATED else None
-    if extra is not None:
-        shapes[extra[0]] = (extra[1], units)
-    return {f"{prefix}{part}": shape for part, shape in shapes.items()}
-
-
-def layer_weights(cell: str, weights: Weights, name: str) -> list[Tensor]:
-    """Return the weights of a layer as ``run_layer`` takes them."""
-    return [weights[part] for part in layer_shapes(cell, 1, 1, f"{name}.")]
-
-
-def states_of(cell: str) -> int:
-    """Return how many states a layer carries, h first."""
-    return GATED[cell].states if cell in GATED else 2 if cell == "lstm" else 1
-
-
-def initialise_cell(cell: str, weights: Weights, name: str, forget_bias: float | None) -> None:
-    """Set the weights of a layer that are not drawn; forget_bias: of the forget gate, None to leave what was drawn."""
-    b_x, b_h = f"{name}.input_bias", f"{name}.recurrent_bias"
-    units = len(weights[b_x]) // GATES[cell]
-    if cell == "irnn":
-        weights[f"{name}.recurrent"].copy_(IDENTITY * torch.eye(units))
-        weights[b_x].zero_()
-        weights[b_h].zero_()
-    forget = GATED[cell].forget if cell in GATED else 1 if cell == "lstm" else None
-    if forget is not None and forget_bias is not None:
-        weights[b_x][forget * units : (forget + 1) * units] = forget_bias
-        weights[b_h][forget * units : (forget + 1) * units] = 0.0
-    extra = GATED[cell].extra if cell in GATED else None
-    if extra is not None:
-        weights[f"{name}.{extra[0]}"].zero_()
-        if extra[0] == "norm":
-            weights[f"{name}.norm"][:-1] = 1.0  # gains; the last row is a bias
-
-
-def runs_gated(cell: str, x: Tensor) -> bool:
-    """Return whether a cell is one of ``nn/gated.py``'s, and not the GRU where torch runs that faster."""
-    return cell in GATED and not (cell == "gru" and torch_runs_gru(x))
-
-
-def run_layer(
-    cell: str, x: Tensor, state: State, weights: Sequence[Tensor], lengths: Tensor | None = None
-) -> tuple[Tensor, ...]:
-    """Run one layer of any cell over x (T, B, I): every h (T, B, H), then the states after the last step.
-
-    lengths (B,): of the texts, the longest first, where the output behind their ends does not matter.
-    """
-    if runs_gated(cell, x):
-        return gated_layer(cell, x, state, weights)
-    h = state[0]
-    match cell:
-        case "lstm":
-            return lstm(x, h, state[1], weights, lengths)
-        case "gru":
-            return gru(x, h, weights)
-        case "min-gru":
-            return min_gru(x, h, weights)
-        case _:
-            return rnn(x, h, weights, "relu" if cell == "irnn" else "tanh")
-
-
-def run_from_zeros(cell: str, weights: Weights, name: str, x: Tensor) -> Tensor:
-    """Run one layer from a state of zeros: (T, B, I) to (T, B, H)."""
-    layer = layer_weights(cell, weights, name)
-    zero = x.new_zeros(x.shape[1], len(layer[0]) // GATES[cell])
-    if x.numel() == 0:
-        return zero.expand(len(x), *zero.shape)
-    return run_layer(cell, x, (zero,) * states_of(cell), layer)[0]
-
-
-def layer_names(layer: int) -> tuple[str, str, str, str]:
-    """Return the names of a layer's four weights, as torch orders them; an LSTM's gates are i, f, g, o."""
-    first, second = f"layer{layer}.input", f"layer{layer}.recurrent"
-    return first, second, f"{first}_bias", f"{second}_bias"
-
-
-def round_names(layer: int, rounds: int) -> list[str]:
-    """Return the names of the matrices by which a layer's input and state gate each other."""
-    return [f"layer{layer}.mogrify{number + 1}" for number in range(rounds)]

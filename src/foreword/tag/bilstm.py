@@ -41,7 +41,7 @@ from torch.nn.functional import cross_entropy, linear, log_softmax
 from foreword.nn.crf import Chain, constrained, log_likelihood, marginals, viterbi
 from foreword.nn.dropout import Dropout
 from foreword.nn.embedder import fingerprint_of, nest_embedder, resolve_embedder, unnest_embedder
-from foreword.nn.recurrent_network import CELLS, layer_weights, run_layer, states_of
+from foreword.nn.recurrent_layer import CELLS, layer_weights, run_layer, states_of
 from foreword.storage.checkpoint import Checkpoint
 from foreword.tag.bilstm_network import (
     UNSEEN,

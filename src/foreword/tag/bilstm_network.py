@@ -5,7 +5,7 @@
 ``letters`` is a convolution over three characters at a time with its maximum, or the last states of an LSTM
 that reads the word both ways. A word that occurs many times in a batch is spelled once. The second LSTM reads every
 sentence from its own last word: padding always comes after the words, in either direction, and never affects
-them. So a sentence's scores do not depend on the others in its batch. Any other cell of ``nn/recurrent_network.py`` may
+them. So a sentence's scores do not depend on the others in its batch. Any other cell of ``nn/recurrent_layer.py`` may
 stand for the LSTM.
 
 X. Ma and E. Hovy, "End-to-end sequence labeling via bi-directional LSTM-CNNs-CRF" (2016) for the convolution;
@@ -32,7 +32,7 @@ from foreword.nn.dropout import NO_DROPOUT, Dropout, locked_mask
 from foreword.nn.fused import read_lstm
 from foreword.nn.layers import reversing, turned
 from foreword.nn.network import Weights
-from foreword.nn.recurrent_network import GATES, initialise_cell, layer_shapes, run_from_zeros
+from foreword.nn.recurrent_layer import GATES, initialise_cell, layer_shapes, run_from_zeros
 from foreword.nn.weights import PARTS
 from foreword.tag.tagger import packed, unpacked
 from foreword.training.batches import longs

@@ -6,7 +6,7 @@
     a_t = softmax_j score(s_t, h_j),    c_t = Σ_j a_tj h_j
     r_t = tanh(W_r [c_t; s_t] + b_r),   p(d_t | d_<t, e) = softmax(D r_t + b)
 
-RNN is any cell of ``nn/recurrent_network.py``, the same for both. s_0 has an h and, where the cell has one, a c; an
+RNN is any cell of ``nn/recurrent_layer.py``, the same for both. s_0 has an h and, where the cell has one, a c; an
 sLSTM also carries n = 1 and m = 0, so that its first c is a value of weight e⁰ among those it averages.
 
 With ``one_network`` there is no encoder: s_0 = 0, and one RNN reads e_1 … e_S, then ``<start>``, then its own words.
@@ -36,7 +36,7 @@ from foreword.nn.attention import Attended, attend, dot_scores, scaled_scores
 from foreword.nn.dropout import NO_DROPOUT, Dropout, draw_mask
 from foreword.nn.layers import reversing, turned
 from foreword.nn.network import Weights
-from foreword.nn.recurrent_network import (
+from foreword.nn.recurrent_layer import (
     GATES,
     initialise_cell,
     layer_shapes,

@@ -29,7 +29,7 @@ except ImportError:
     raise MissingExtraError("torch", "neural", "a translator") from None
 
 from foreword.nn.dropout import Dropout
-from foreword.nn.recurrent_network import CELLS, CellName
+from foreword.nn.recurrent_layer import CELLS, CellName
 from foreword.storage.checkpoint import Checkpoint
 from foreword.training.batches import padded_ids
 from foreword.training.gradients import Shapes

@@ -19,7 +19,8 @@ from foreword.neural.awd_lstm import AWDLSTM
 from foreword.neural.recurrent import RecurrentLM
 from foreword.ngram.model import NgramLM
 from foreword.nn.dropout import Dropout
-from foreword.nn.recurrent_network import CELLS, CellName, RecurrentNetwork
+from foreword.nn.recurrent_layer import CELLS, CellName
+from foreword.nn.recurrent_network import RecurrentNetwork
 from foreword.pipeline.language import TextLM
 from foreword.protocols import Classifier, Parts, Saveable
 from foreword.storage.checkpoint import Checkpoint

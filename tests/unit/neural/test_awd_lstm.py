@@ -18,7 +18,8 @@ from foreword.errors import InputError, SettingError, install_command
 from foreword.neural.awd_lstm import AWDLSTM
 from foreword.nn.dropout import NO_DROPOUT, Dropout
 from foreword.nn.network import output_weight
-from foreword.nn.recurrent_network import RecurrentNetwork, layer_names
+from foreword.nn.recurrent_layer import layer_names
+from foreword.nn.recurrent_network import RecurrentNetwork
 from foreword.protocols import Parts
 from foreword.storage.folder import load, save
 from foreword.tokens.corpus import Corpus

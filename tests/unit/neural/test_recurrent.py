@@ -18,7 +18,8 @@ from foreword.neural.recurrent import RecurrentLM
 from foreword.neural.training import UnknownWords
 from foreword.nn.dropout import NO_DROPOUT, Dropout
 from foreword.nn.gated import GATED
-from foreword.nn.recurrent_network import CELLS, GATES, IDENTITY, RecurrentNetwork, layer_names
+from foreword.nn.recurrent_layer import CELLS, GATES, IDENTITY, layer_names
+from foreword.nn.recurrent_network import RecurrentNetwork
 from foreword.pipeline.language import TextLM
 from foreword.protocols import Parts
 from foreword.text.embedded import embedded_text

@@ -21,12 +21,12 @@ import torch
 from tests.kernels import compiled_for_hopper
 from torch import Tensor
 
-from foreword.nn import recurrent_network
+from foreword.nn import recurrent_layer
 from foreword.nn.cells import GRUCell, run
 from foreword.nn.gated import GATED, run_gated
 from foreword.nn.gated_gpu import BACKWARD, gated_layer, gated_stack
 from foreword.nn.layers import gru
-from foreword.nn.recurrent_network import run_layer
+from foreword.nn.recurrent_layer import run_layer
 
 HERE = torch.cuda.is_available() and find_spec("triton") is not None
 on_gpu = pytest.mark.skipif(not HERE, reason="needs a GPU and Triton, and torch finds none here")
@@ -202,8 +202,8 @@ def test_a_gru_layer_runs_by_our_kernel_where_cudnn_is_off(
         called.append(cell)
         return run_gated(cell, *given)
 
-    monkeypatch.setattr(recurrent_network, "gated_layer", gated)
-    monkeypatch.setattr(recurrent_network, "torch_runs_gru", lambda x: cudnn)
+    monkeypatch.setattr(recurrent_layer, "gated_layer", gated)
+    monkeypatch.setattr(recurrent_layer, "torch_runs_gru", lambda x: cudnn)
     torch.testing.assert_close(run_layer("gru", x, tuple(states), weights), wanted)
     assert called == ["gru"] * kernel
 

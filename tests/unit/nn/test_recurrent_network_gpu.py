@@ -24,7 +24,8 @@ from foreword.nn.dropout import NO_DROPOUT, Dropout
 from foreword.nn.gated_gpu import gated_stack
 from foreword.nn.mogrifier_gpu import run_stack
 from foreword.nn.network import BIAS, OUTPUT
-from foreword.nn.recurrent_network import CELLS, RecurrentNetwork, Variant, states_of
+from foreword.nn.recurrent_layer import CELLS, states_of
+from foreword.nn.recurrent_network import RecurrentNetwork, Variant
 
 NETWORK = RecurrentNetwork(12, 20, 20, 2, mogrify=4)
 GATED = replace(NETWORK, cell="cifg", mogrify=0)

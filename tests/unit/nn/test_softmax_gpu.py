@@ -98,17 +98,7 @@ for one, other in zip(ours, theirs):
 """
 
 
-@pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed: torch brings it where there is a GPU")
-def test_a_mixture_in_triton_s_interpreter() -> None:
-    """In float32 against float64 autograd, blocks of two words of five."""
-    env = os.environ | {"TRITON_INTERPRET": "1"}
-    done = subprocess.run([sys.executable, "-c", MIXED], env=env, capture_output=True, text=True, check=False)
-    if "only 0-dimensional arrays can be converted" in done.stderr:
-        pytest.skip("the interpreter of this Triton (3.6 and before) cannot run a loop up to an argument")
-    assert done.returncode == 0, done.stderr
-
-
-INTERPRETED = """
+ONE = """
 import torch
 from foreword.nn.softmax_gpu import _to_gradient
 random = torch.Generator().manual_seed(0)
@@ -121,16 +111,6 @@ _to_gradient(logits, targets, losses, 2.0)
 torch.testing.assert_close(losses.double(), wanted.detach(), rtol=1e-5, atol=0)
 torch.testing.assert_close(logits.double(), 2 * gradient, rtol=1e-4, atol=1e-7)
 """
-
-
-@pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed: torch brings it where there is a GPU")
-def test_the_kernel_in_triton_s_interpreter() -> None:
-    """The same program without a GPU, in a process of its own: Triton reads the setting when it is imported."""
-    env = os.environ | {"TRITON_INTERPRET": "1"}
-    done = subprocess.run([sys.executable, "-c", INTERPRETED], env=env, capture_output=True, text=True, check=False)
-    if "only 0-dimensional arrays can be converted" in done.stderr:
-        pytest.skip("the interpreter of this Triton (3.6 and before) cannot run a loop up to an argument")
-    assert done.returncode == 0, done.stderr
 
 
 TEMPERED = """
@@ -146,9 +126,15 @@ for row, t in zip(found, temperatures):
 
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed: torch brings it where there is a GPU")
-def test_losses_at_temperatures_in_triton_s_interpreter() -> None:
+def test_the_kernels_in_triton_s_interpreter() -> None:
+    """The same programs without a GPU, in float32 against float64, in a process of their own: Triton reads the setting
+    when it is imported.
+    """
     env = os.environ | {"TRITON_INTERPRET": "1"}
-    done = subprocess.run([sys.executable, "-c", TEMPERED], env=env, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", TEMPERED + ONE + MIXED]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    if "only 0-dimensional arrays can be converted" in done.stderr:
+        pytest.skip("the interpreter of this Triton (3.6 and before) cannot run a loop up to an argument")
     assert done.returncode == 0, done.stderr
 
 

@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.evaluate.tagging import measure_spans
 from foreword.nn.layers import reversing, turned
-from foreword.nn.recurrent_network import CELLS
+from foreword.nn.recurrent_layer import CELLS
 from foreword.protocols import Parts
 from foreword.storage.folder import load, save
 from foreword.tag.bilstm import BiLSTMTagger

@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose
 from foreword.arrays import Ids, Logs
 from foreword.decode import beam_search, generate, gnmt_score
 from foreword.errors import InputError, NotFittedError, SettingError
-from foreword.nn.recurrent_network import CELLS
+from foreword.nn.recurrent_layer import CELLS
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.translate.pairs import Pairs

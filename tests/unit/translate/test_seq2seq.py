@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy, linear
 
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.nn.dropout import NO_DROPOUT
-from foreword.nn.recurrent_network import CELLS, IDENTITY
+from foreword.nn.recurrent_layer import CELLS, IDENTITY
 from foreword.protocols import Parts
 from foreword.storage.checkpoint import Checkpoint
 from foreword.storage.folder import load, save
