@@ -154,7 +154,7 @@ class Streaming:
         outputs = [state[:, layer.place : layer.place + layer.units] for layer in read]
         hidden = np.ascontiguousarray(np.sum(outputs, axis=0) if self._summed else outputs[0], np.float32)
         hidden = hidden if self._down is None else self._down.multiply(hidden)
-        whole = self._temperature == 1 or self._mixture is not None  # of which each softmax's input is divided
+        whole = self._temperature == 1 or self._mixture is not None  # a mixture divides what each softmax reads
         return hidden if whole else hidden / np.float32(self._temperature)
 
     def advance(self, state: Floats, ids: Ids) -> Floats:

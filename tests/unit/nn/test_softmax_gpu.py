@@ -9,12 +9,20 @@ from importlib.util import find_spec
 
 import pytest
 import torch
+from tests.kernels import compiled_for_hopper
 
 from foreword.nn.mixture import mixture_cross_entropy
 from foreword.nn.plain import linear_cross_entropy as plain_linear_cross_entropy
 from foreword.nn.plain import mixture_cross_entropy as plain_mixture_cross_entropy
 from foreword.nn.softmax import linear_cross_entropy, tempered_losses
-from foreword.nn.softmax_gpu import BLOCK, WORDS, can_fuse, loss_and_gradients
+from foreword.nn.softmax_gpu import (
+    BLOCK,
+    WORDS,
+    _gradient_at_level,
+    _level_of_row,
+    can_fuse,
+    loss_and_gradients,
+)
 
 HERE = torch.cuda.is_available() and find_spec("triton") is not None
 on_gpu = pytest.mark.skipif(not HERE, reason="needs a GPU and Triton, and torch finds none here")
@@ -82,6 +90,7 @@ def test_the_fused_loss_of_a_mixture_is_the_plain_one(mixed: int, kind: torch.dt
 
 MIXED = """
 import torch
+from tests.kernels import compiled_for_hopper
 from foreword.nn.plain import mixture_cross_entropy
 from foreword.nn.softmax_gpu import mixture_loss_and_gradients
 random = torch.Generator().manual_seed(0)
@@ -100,6 +109,7 @@ for one, other in zip(ours, theirs):
 
 ONE = """
 import torch
+from tests.kernels import compiled_for_hopper
 from foreword.nn.softmax_gpu import _to_gradient
 random = torch.Generator().manual_seed(0)
 logits = torch.randn(3, 5000, generator=random)
@@ -115,6 +125,7 @@ torch.testing.assert_close(logits.double(), 2 * gradient, rtol=1e-4, atol=1e-7)
 
 TEMPERED = """
 import torch
+from tests.kernels import compiled_for_hopper
 from foreword.nn.softmax_gpu import losses_at
 random = torch.Generator().manual_seed(0)
 logits, targets, temperatures = torch.randn(3, 20_000, generator=random), torch.tensor([0, 19_999, 77]), [0.9, 1.0, 1.2]
@@ -136,6 +147,13 @@ def test_the_kernels_in_triton_s_interpreter() -> None:
     if "only 0-dimensional arrays can be converted" in done.stderr:
         pytest.skip("the interpreter of this Triton (3.6 and before) cannot run a loop up to an argument")
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed: torch brings it where there is a GPU")
+def test_the_kernels_of_a_mixture_compile_for_a_gpu() -> None:
+    for kernel, fourth in ((_level_of_row, "logs"), (_gradient_at_level, "factors")):
+        kinds = {"logits": "*fp16", "targets": "*i64", "levels": "*fp32", fourth: "*fp32", "width": "i32"}
+        assert compiled_for_hopper(kernel, kinds, {"BLOCK": BLOCK}).asm["ptx"]
 
 
 def test_tempered_losses_are_cross_entropies() -> None:
