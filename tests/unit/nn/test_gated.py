@@ -278,8 +278,6 @@ def two_windows(cell: str, other_kind: torch.dtype) -> tuple[list[Tensor], list[
     return whole, after
 
 
-QUICK = ["two layers, a mask per step"]
-
 INTERPRETED = """
 import sys, torch
 from test_gated import compared, two_windows
@@ -301,16 +299,12 @@ two_windows("cifg", torch.float16)
 
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed: torch brings it where there is a GPU")
-@pytest.mark.parametrize(
-    "names",
-    [QUICK, pytest.param([name for name in CASES if name not in QUICK], marks=pytest.mark.long)],
-    ids=["quick", "all"],
-)
-def test_every_gradient_in_triton_s_interpreter(names: list[str]) -> None:
+@pytest.mark.long
+def test_every_gradient_in_triton_s_interpreter() -> None:
     """L07 and others: forward and backward, in a process of its own: Triton reads the setting when it is imported."""
     path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     env = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": path}
-    command = [sys.executable, "-c", INTERPRETED, *names]
+    command = [sys.executable, "-c", INTERPRETED, *CASES]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 

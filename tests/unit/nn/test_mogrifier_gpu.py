@@ -125,8 +125,6 @@ def error(ours: Tensor, exact: Tensor) -> float:
     return float((ours.detach().double() - exact.detach()).norm() / exact.norm().detach())
 
 
-QUICK = ["four rounds, padded sizes", "no rounds"]
-
 INTERPRETED = """
 import sys, torch
 from test_mogrifier_gpu import CASES, OUTPUTS, compared, two_windows
@@ -146,16 +144,12 @@ assert two_windows(torch.float16)[1].dtype == torch.float16
 
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed: torch brings it where there is a GPU")
-@pytest.mark.parametrize(
-    "names",
-    [QUICK, pytest.param([name for name in CASES if name not in QUICK], marks=pytest.mark.long)],
-    ids=["quick", "all"],
-)
-def test_every_gradient_in_triton_s_interpreter(names: list[str]) -> None:
+@pytest.mark.long
+def test_every_gradient_in_triton_s_interpreter() -> None:
     """Forward and backward, in a process of its own: Triton reads the setting when it is imported."""
     path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     env = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": path}
-    command = [sys.executable, "-c", INTERPRETED, *names]
+    command = [sys.executable, "-c", INTERPRETED, *CASES]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
