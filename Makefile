@@ -2,7 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
-export FOREWORD_DATA ?= $(if $(wildcard ../shared/data),$(abspath ../shared/data),)
+ifneq ($(wildcard ../shared/data),)
+export FOREWORD_DATA ?= $(abspath ../shared/data)
+endif
 # Bytecode is kept, whatever the shell says: pip writes none here, and a process that finds none takes two seconds more.
 export PYTHONDONTWRITEBYTECODE :=
 

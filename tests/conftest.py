@@ -50,14 +50,17 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of long folders, and take files of the first half and of the second in turn.
+    """Mark the tests of long folders, skip those of real data where there is none, and mix the order of the files.
 
-    Neighbours need the same kernels, and two processes that begin with neighbours would both compile them; and a
-    cluster or a browser that one process waits for does not hold up both.
+    Files of the first half and of the second are taken in turn: neighbours need the same kernels, and two processes that
+    begin with neighbours would both compile them; and a cluster or a browser that one process waits for does not hold
+    up both.
     """
     for item in items:
         if LONG_FOLDERS.intersection(item.path.relative_to(TESTS).parts):
             item.add_marker("long")
+        if item.get_closest_marker("data") and not os.environ.get("FOREWORD_DATA"):
+            item.add_marker(pytest.mark.skip(reason="$FOREWORD_DATA does not say where real data is"))
     files = [list(tests) for _, tests in groupby(items, key=lambda item: item.path)]
     half = -(-len(files) // 2)
     nothing: list[pytest.Item] = []

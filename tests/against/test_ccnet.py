@@ -28,7 +28,7 @@ LIKES: list[Like] = ["ccnet", "dclm", "data-juicer"]
 
 @pytest.fixture(scope="module")
 def folder() -> Path:
-    if "FOREWORD_DATA" not in os.environ:
+    if not os.environ.get("FOREWORD_DATA"):
         pytest.skip("FOREWORD_DATA is not set")
     return Path(os.environ["FOREWORD_DATA"]) / "formats" / "ccnet"
 

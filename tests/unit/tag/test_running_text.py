@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from itertools import accumulate
 
@@ -67,7 +66,7 @@ def _pieces(words: list[str]) -> set[tuple[int, int]]:
     return set(zip([0, *ends[:-1]], ends, strict=True))
 
 
-@pytest.mark.skipif("FOREWORD_DATA" not in os.environ, reason="needs UD English-EWT in $FOREWORD_DATA")
+@pytest.mark.data
 def test_ud_english_words_from_raw_text(record_property: Callable[[str, object], None]) -> None:
     train, path = find("ud_english_ewt:train"), find("ud_english_ewt:test")
     splitter = Splitter.of({word for sentence in read_conllu(train).sentences for word in sentence})

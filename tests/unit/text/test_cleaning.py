@@ -51,10 +51,9 @@ def test_blocks_agree_with_the_plain_version(step: Cleaning) -> None:
         assert list(cleaner(Block.from_texts(some)).strings()) == [clean_text(text, step) for text in some]
 
 
+@pytest.mark.data
 def test_documents_of_ccnet() -> None:
     """Issue 19, section 3: CCNet's normaliser on all 314 documents, case and accents removed or kept."""
-    if "FOREWORD_DATA" not in os.environ:
-        pytest.skip("FOREWORD_DATA is not set")
     path = Path(os.environ["FOREWORD_DATA"]) / "formats" / "ccnet" / "expected.json.xz"
     documents = json.loads(lzma.decompress(path.read_bytes()))
     block = Block.from_texts([each["text"] for each in documents])
