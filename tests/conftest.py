@@ -52,9 +52,9 @@ def pytest_collection() -> Iterator[None]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of long folders, skip those of real data where there is none, and mix the order of the files.
 
-    Files of the first half and of the second are taken in turn: neighbours need the same kernels, and two processes that
-    begin with neighbours would both compile them; and a cluster or a browser that one process waits for does not hold
-    up both.
+    Files of the first half and of the second are taken in turn: neighbours need the same kernels, and two processes
+    that begin with neighbours would both compile them; and a cluster or a browser that one process waits for does not
+    hold up both.
     """
     for item in items:
         if LONG_FOLDERS.intersection(item.path.relative_to(TESTS).parts):
