@@ -199,7 +199,7 @@ def build(given: argparse.Namespace, words: int) -> Mogrifier:
     training = settings(given, words)
     changed.pop("training", None)
     dropout = (TWIN if given.rounds == 0 else text.dropout).scaled(given.dropout_scale)
-    dropout = replace(dropout, **given.dropout, **changed.pop("dropout", {}))
+    dropout = replace(dropout, **{**given.dropout, **changed.pop("dropout", {})})
     shape = {name: getattr(given, name) for name in SHAPE} | changed
     kind = ABLATIONS.get(given.without, Mogrifier)
     return kind(layers=2, **shape, dropout=dropout, training=training, seed=given.seed)
@@ -347,7 +347,7 @@ def rates(text: str) -> dict[str, float]:
     """Return dropout rates by place, from ``input=0.6,state=0.3``."""
     found = {place: float(rate) for place, _, rate in (each.partition("=") for each in text.split(","))}
     if not set(found) <= {"input", "between", "output", "state"}:
-        raise ValueError(f"no such places: {text}")
+        raise argparse.ArgumentTypeError(f"{text}: expected input, between, output or state, each with a rate")
     return found
 
 

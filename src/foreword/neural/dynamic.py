@@ -258,13 +258,12 @@ def _read(
     """Return the mean loss of words (T + 1, B), log-probabilities (T,) if ``scored``, and the detached state."""
     with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
         hidden, after = model.network(model.vocab).read(leaves, words[:-1], state)
-    temperature = model.temperature_
-    layer = hidden.flatten(0, 1) / temperature, output_weight(leaves), leaves[BIAS] / temperature
-    targets = words[1:].flatten()
+    temperature, flat, targets = model.temperature_, hidden.flatten(0, 1), words[1:].flatten()
     if mixed(leaves):
         weights = {**leaves, TEMPERATURE: hidden.new_full((1,), temperature)}
-        nats = -word_logs(weights, hidden.flatten(0, 1), targets)
+        nats = -word_logs(weights, flat, targets)
         return nats.mean(), -nats.detach(), tuple(part.detach() for part in after)
+    layer = flat / temperature, output_weight(leaves), leaves[BIAS] / temperature
     if not scored:
         return linear_cross_entropy(*layer, targets), targets, tuple(part.detach() for part in after)
     nats = torch.nn.functional.cross_entropy(torch.nn.functional.linear(*layer), targets, reduction="none")

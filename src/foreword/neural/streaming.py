@@ -44,7 +44,6 @@ from foreword.nn.kernels_inference import (
 from foreword.nn.network import BIAS, EMBEDDING, MIXTURE, OUTPUT, TEMPERATURE
 from foreword.nn.recurrent_layer import layer_names
 from foreword.nn.recurrent_network import DOWN, UP, RecurrentNetwork
-from foreword.nn.rounds import round_names
 from foreword.protocols import RecurrentModel
 from foreword.tokens.vocab import Vocab
 
@@ -94,7 +93,7 @@ class Streaming:
             w_x, w_h, b_x, b_h = layer_names(layer)
             from_x = matrix(weights[w_x], weights[b_x], kind)
             from_h = matrix(weights[w_h], weights[b_h], kind) if w_h in weights else None
-            rounds = tuple(_product(weights, name, kind) for name in round_names(layer, network.mogrify))
+            rounds = tuple(_product(weights, name, kind) for name in network.rounds().names(layer))
             cell = "capped" if network.variant.capped else network.cell
             self._layers.append(_StreamedLayer(cell, units, place, from_x, from_h, rounds))
             place += self._layers[-1].width

@@ -38,7 +38,7 @@ class GatingRounds:
 
     def names(self, layer: int) -> list[str]:
         """Return the names of a layer's matrices."""
-        return round_names(layer, self.number)
+        return [f"layer{layer}.mogrify{number + 1}" for number in range(self.number)]
 
     def of_layer(self, weights: Weights, layer: int, *, thin: bool) -> tuple[list[Round], list[Tensor]]:
         """Return a layer's matrices and biases. thin: two thin matrices are not multiplied out."""
@@ -62,8 +62,3 @@ class GatingRounds:
         biases = together("_bias") if self.bias else None
         shape = (self.number, layers)
         return matrices.view(*shape, *matrices.shape[1:]), None if biases is None else biases.view(*shape, -1)
-
-
-def round_names(layer: int, rounds: int) -> list[str]:
-    """Return the names of the matrices by which a layer's input and state gate each other."""
-    return [f"layer{layer}.mogrify{number + 1}" for number in range(rounds)]

@@ -122,14 +122,8 @@ def losses_at(logits: Tensor, targets: Tensor, temperatures: Tensor) -> Tensor:
 
 
 @jit()
-def _gradient_of_row(logits, targets, losses, factor, width, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Process one row. The target's logit is read first: the reductions that follow keep it from being read after its
-    own gradient has been written.
-    """
-    row = tl.program_id(0).to(tl.int64)
-    base = logits + row * width
-    target = tl.load(targets + row)
-    wanted = tl.load(base + target).to(tl.float32)
+def _log_sum(base, width, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Return the log of a row's sum of exponentials, in one pass: the sum is rescaled when a higher logit is met."""
     highest = -float("inf")
     total = 0.0
     for begin in range(0, width, BLOCK):
@@ -138,7 +132,19 @@ def _gradient_of_row(logits, targets, losses, factor, width, BLOCK: tl.constexpr
         higher = tl.maximum(highest, tl.max(scores, 0))
         total = total * tl.exp(highest - higher) + tl.sum(tl.exp(scores - higher), 0)
         highest = higher
-    level = highest + tl.log(total)
+    return highest + tl.log(total)
+
+
+@jit()
+def _gradient_of_row(logits, targets, losses, factor, width, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Process one row. The target's logit is read first: the reductions that follow keep it from being read after its
+    own gradient has been written.
+    """
+    row = tl.program_id(0).to(tl.int64)
+    base = logits + row * width
+    target = tl.load(targets + row)
+    wanted = tl.load(base + target).to(tl.float32)
+    level = _log_sum(base, width, BLOCK)
     tl.store(losses + row, level - wanted)
     for begin in range(0, width, BLOCK):
         at = begin + tl.arange(0, BLOCK)
@@ -150,20 +156,11 @@ def _gradient_of_row(logits, targets, losses, factor, width, BLOCK: tl.constexpr
 
 @jit()
 def _level_of_row(logits, targets, levels, logs, width, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Process one row: its highest logit and the sum, in one pass."""
+    """Process one row."""
     row = tl.program_id(0).to(tl.int64)
     base = logits + row * width
-    target = tl.load(targets + row)
-    wanted = tl.load(base + target).to(tl.float32)
-    highest = -float("inf")
-    total = 0.0
-    for begin in range(0, width, BLOCK):
-        at = begin + tl.arange(0, BLOCK)
-        scores = tl.load(base + at, mask=at < width, other=-float("inf")).to(tl.float32)
-        higher = tl.maximum(highest, tl.max(scores, 0))
-        total = total * tl.exp(highest - higher) + tl.sum(tl.exp(scores - higher), 0)
-        highest = higher
-    level = highest + tl.log(total)
+    wanted = tl.load(base + tl.load(targets + row)).to(tl.float32)
+    level = _log_sum(base, width, BLOCK)
     tl.store(levels + row, level)
     tl.store(logs + row, wanted - level)
 
