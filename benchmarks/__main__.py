@@ -25,6 +25,7 @@ SUBJECTS = (
     "unigram_encoding",
     "memory",
     "threads",
+    "waiting",
     "ngram",
     "kenlm_files",
     "ctc",

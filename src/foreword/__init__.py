@@ -5,6 +5,7 @@ The names below are the public ones. They are imported when first used, so that 
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -209,6 +210,12 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "train",
     "word_cloud",
 ]
+
+
+# OpenMP, which PyTorch computes with, has its threads try again and again while they wait. That keeps cores busy which
+# our own kernels or another program could use: networks trained 1.5 to 2 times as slowly (docs/BENCHMARKS.md, "Threads
+# that wait"). OpenMP reads this once, when torch is imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def __getattr__(name: str) -> Any:
