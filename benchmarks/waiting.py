@@ -18,10 +18,10 @@ from benchmarks.report import Row, compared
 
 TITLE = "Threads that wait"
 HOW = (
-    "Seconds of an update of a language model by its defaults, wall time, mean of eight; 7,000 random words, all cores. "
-    "Ours: OpenMP's threads sleep while they wait (`OMP_WAIT_POLICY=passive`, which `import foreword` sets unless it is "
-    "set). Peer: the same update by OpenMP's own setting, where they try again and again. Busy: another process keeps "
-    "one core busy."
+    "Seconds of an update of a language model by its defaults, wall time, mean of eight; 7,000 random words, all "
+    "cores. Ours: OpenMP's threads sleep while they wait (`OMP_WAIT_POLICY=passive`, which `import foreword` sets "
+    "unless it is set). Peer: the same update by OpenMP's own setting, where they try again and again. Busy: another "
+    "process keeps one core busy."
 )
 
 UPDATES = 8

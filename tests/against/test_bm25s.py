@@ -7,7 +7,6 @@ float32 can blur.
 
 from __future__ import annotations
 
-import os
 from typing import Any, get_args
 
 import numpy as np
@@ -75,8 +74,6 @@ def fixed() -> Setting:
 @pytest.fixture(scope="module")
 def newsgroups() -> Setting:
     """The test part, with every 60th subject line as a query."""
-    if not os.environ.get("FOREWORD_DATA"):
-        pytest.skip("$FOREWORD_DATA does not say where real data is")
     texts = [text for _, text in labelled("20newsgroups:test")]
     subjects = [text.partition("Subject:")[2].partition("\n")[0] for text in texts]
     return Setting(texts, subjects[::60])

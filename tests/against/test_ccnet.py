@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import lzma
-import os
 import random
 from collections.abc import Callable
 from itertools import islice
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.real_data import real
 
 from foreword.filtering import Filtering, filter_files
 from foreword.filtering.columns import find_column
@@ -23,14 +23,14 @@ from foreword.text.cleaning import clean_text
 kenlm = pytest.importorskip("kenlm", reason="kenlm is not installed (it needs a C++ compiler)")
 sentencepiece = pytest.importorskip("sentencepiece", reason="sentencepiece is not installed")
 
+pytestmark = pytest.mark.data
+
 LIKES: list[Like] = ["ccnet", "dclm", "data-juicer"]
 
 
 @pytest.fixture(scope="module")
 def folder() -> Path:
-    if not os.environ.get("FOREWORD_DATA"):
-        pytest.skip("FOREWORD_DATA is not set")
-    return Path(os.environ["FOREWORD_DATA"]) / "formats" / "ccnet"
+    return real("formats/ccnet")
 
 
 @pytest.fixture(scope="module")
@@ -132,10 +132,7 @@ def test_files_that_do_not_belong_together_are_reported(pair: str, folder: Path)
 @pytest.mark.parametrize("like", LIKES)
 def test_a_hundred_thousand_documents(pair: str, tmp_path: Path, like: Like) -> None:
     """Issue 19, section 3: 100,000 documents, JSONL to JSONL, against the loop in the same test."""
-    path = Path(os.environ["FOREWORD_DATA"]) / "enwiki2014" / "enwiki2014.part1.txt.xz"
-    if not path.exists():
-        pytest.skip(f"{path} is not there")
-    with lzma.open(path, "rt", encoding="utf-8") as lines:
+    with lzma.open(real("enwiki2014/enwiki2014.part1.txt.xz"), "rt", encoding="utf-8") as lines:
         texts = list(islice((line.rstrip("\n") for line in lines if line.strip()), 100_000))
     assert len(texts) == 100_000
     web = tmp_path / "web.jsonl"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import json
 import lzma
-import os
 import pickle
 import sys
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.real_data import real
 
 import foreword.compat.kenlm as ours
 
@@ -30,9 +30,7 @@ SENTENCES = (
 
 @pytest.fixture(scope="module", params=FORMATS)
 def path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
-    source = Path(os.environ.get("FOREWORD_DATA", "")) / "formats" / request.param
-    if not os.environ.get("FOREWORD_DATA") or not source.exists():
-        pytest.skip(f"$FOREWORD_DATA/formats/{request.param} is not there")
+    source = real(f"formats/{request.param}")
     if source.suffix != ".xz":
         return str(source)
     plain: Path = tmp_path_factory.mktemp("compat") / source.stem
@@ -133,6 +131,7 @@ def other_names(kenlm: Any, path: str) -> list[Any]:
 PROGRAMS = (scores, the_example, with_states, groups_of_states, faults, other_names)
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_the_same_program_prints_the_same(theirs: Any, path: str, program: Callable[[Any, str], list[Any]]) -> None:
     assert program(ours, path) == program(theirs, path)
@@ -146,6 +145,7 @@ def test_it_has_every_public_name(theirs: Any) -> None:
         assert public <= set(dir(getattr(ours, name)())) if name in ("State", "Config") else True
 
 
+@pytest.mark.data
 def test_a_decoder_written_for_the_original_finds_the_same_words(
     path: str, theirs: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,13 +166,12 @@ def test_a_decoder_written_for_the_original_finds_the_same_words(
     assert found[0] == found[1]
 
 
+@pytest.mark.data
 def test_datatrove_s_perplexity_is_the_same(theirs: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """datatrove's KenLM class over CCNet's pair, once with each module: the same digits."""
     perplexity = pytest.importorskip("datatrove.utils.perplexity")
     pytest.importorskip("sentencepiece")
-    folder = Path(os.environ.get("FOREWORD_DATA", "")) / "formats" / "ccnet"
-    if not os.environ.get("FOREWORD_DATA") or not folder.is_dir():
-        pytest.skip("$FOREWORD_DATA/formats/ccnet is not there")
+    folder = real("formats/ccnet")
     with lzma.open(folder / "en.arpa.bin.xz") as file:
         (tmp_path / "en.arpa.bin").write_bytes(file.read())
     with lzma.open(folder / "expected.json.xz") as file:
@@ -192,6 +191,7 @@ def test_datatrove_s_perplexity_is_the_same(theirs: Any, monkeypatch: pytest.Mon
     assert found[0] == found[1]
 
 
+@pytest.mark.data
 def test_data_juicer_s_filter_computes_the_same(theirs: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """data-juicer's PerplexityFilter over CCNet's pair, with the original modules and with ours."""
     module = pytest.importorskip("data_juicer.ops.filter.perplexity_filter")
@@ -199,9 +199,7 @@ def test_data_juicer_s_filter_computes_the_same(theirs: Any, monkeypatch: pytest
 
     import foreword.compat.sentencepiece as our_pieces
 
-    folder = Path(os.environ.get("FOREWORD_DATA", "")) / "formats" / "ccnet"
-    if not os.environ.get("FOREWORD_DATA") or not folder.is_dir():
-        pytest.skip("$FOREWORD_DATA/formats/ccnet is not there")
+    folder = real("formats/ccnet")
     with lzma.open(folder / "en.arpa.bin.xz") as file:
         (tmp_path / "en.arpa.bin").write_bytes(file.read())
     with lzma.open(folder / "expected.json.xz") as file:

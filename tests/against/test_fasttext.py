@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import random
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.real_data import real
 
 import foreword
 from foreword.errors import InputError
@@ -183,10 +183,7 @@ def test_quantised_files_answer_alike(trained: Path, tmp_path: Path) -> None:
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["toy-model", "crime-and-punishment", "pang_lee_polarity_fasttext"])
 def test_gensims_examples_round_trip(name: str, tmp_path: Path) -> None:
-    data = os.environ.get("FOREWORD_DATA")
-    if not data:
-        pytest.skip("FOREWORD_DATA is not set")
-    path = Path(data) / "formats" / "gensim" / f"{name}.bin"
+    path = real(f"formats/gensim/{name}.bin")
     file = read_fasttext(path)
     assert isinstance(file, FastTextFile)
     write_fasttext(file, tmp_path / "copy.bin")

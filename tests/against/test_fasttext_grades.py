@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import lzma
-import os
 import random
 import re
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
+from tests.real_data import real
 
 from foreword.arrays import Doubles
 from foreword.fasttext.classifier import FastTextClassifier
@@ -30,15 +30,15 @@ def plain(text: str) -> str:
     return " ".join(re.sub(r"([.!?,'/()\"])", r" \1 ", text.lower()).split())
 
 
-def ratings(data: Path, part: str) -> Rows:
+def ratings(part: str) -> Rows:
     """IMDB's stars, 1 to 10 without 5 and 6."""
-    with lzma.open(data / "imdb" / f"{part}.jsonl.xz", "rt", encoding="utf-8") as lines:
+    with lzma.open(real(f"imdb/{part}.jsonl.xz"), "rt", encoding="utf-8") as lines:
         return [(plain(row["text"]), str(row["rating"])) for row in map(json.loads, lines)]
 
 
-def sentiments(data: Path, part: str) -> Rows:
+def sentiments(part: str) -> Rows:
     """The Stanford Sentiment Treebank's five grades of sentences, 0 to 4."""
-    lines = (data / "sent-cls" / f"stsa.fine.{part}").read_text("latin-1").splitlines()
+    lines = real(f"sent-cls/stsa.fine.{part}").read_text("latin-1").splitlines()
     return [(plain(line[2:]), line[0]) for line in lines]
 
 
@@ -68,15 +68,13 @@ def ours(train: Rows, test: Rows, **settings: Any) -> Doubles:
 
 
 @pytest.mark.long
+@pytest.mark.data
 @pytest.mark.parametrize("read", [ratings, sentiments], ids=lambda read: read.__name__)
 def test_grades_next_to_fasttext(
-    read: Callable[[Path, str], Rows], tmp_path: Path, record_property: Callable[[str, object], None]
+    read: Callable[[str], Rows], tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     """Issue 19, section 4: what the regression loss and the pooling gain, and what not."""
-    data = Path(os.environ.get("FOREWORD_DATA", "/nowhere"))
-    if not (data / "imdb").is_dir() or not (data / "sent-cls").is_dir():
-        pytest.skip("$FOREWORD_DATA has no imdb and sent-cls")
-    train, test = read(data, "train"), read(data, "test")
+    train, test = read("train"), read("test")
     random.Random(0).shuffle(train)
     found = theirs(train, test, tmp_path / "train.txt") | {
         "softmax": ours(train, test, rate=0.5),

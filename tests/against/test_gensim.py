@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.real_data import real
 
 from foreword.evaluate.vectors import Question, measure_analogies, measure_similarity, read_pairs, read_questions
 from foreword.vectors.word2vec_file import Form, read_vectors, write_vectors
@@ -26,15 +26,6 @@ FORMS: dict[Form, dict[str, bool]] = {
     "word2vec-binary": {"binary": True},
     "glove": {"binary": False, "no_header": True},
 }
-
-
-def data(name: str) -> Path:
-    if not os.environ.get("FOREWORD_DATA"):
-        pytest.skip("$FOREWORD_DATA does not say where real data is")
-    path = Path(os.environ["FOREWORD_DATA"], name)
-    if not path.exists():
-        pytest.skip(f"no {path}")
-    return path
 
 
 def keyed(vectors: WordVectors) -> Any:
@@ -86,7 +77,7 @@ def test_we_load_what_gensim_writes(tmp_path: Path, form: Form) -> None:
     ],
 )
 def test_real_files_are_read_alike(name: str, form: Form) -> None:
-    path = data(f"formats/gensim/{name}")
+    path = real(f"formats/gensim/{name}")
     ours, theirs = read_vectors(path), models.KeyedVectors.load_word2vec_format(str(path), **FORMS[form])
     assert ours.words == theirs.index_to_key
     np.testing.assert_array_equal(ours.matrix, theirs.vectors)
@@ -110,7 +101,7 @@ def assert_same(ours: list[tuple[str, float]], theirs: list[tuple[str, float]], 
 
 
 def questions_of(every: int) -> dict[str, list[Question]]:
-    return {name: asked[::every] for name, asked in read_questions(data("analogy/questions-words.txt")).items()}
+    return {name: asked[::every] for name, asked in read_questions(real("analogy/questions-words.txt")).items()}
 
 
 def related_vectors(sections: dict[str, list[Question]]) -> WordVectors:
@@ -163,7 +154,7 @@ def test_products_of_similarities_answer_as_gensims(tmp_path: Path) -> None:
 @pytest.mark.data
 def test_similarity_is_gensims_on_every_set() -> None:
     """Row E15: rank correlation with people, on all sets, out-of-vocabulary words counted alike."""
-    files = sorted(data("word-sim").glob("*.txt"))
+    files = sorted(real("word-sim").glob("*.txt"))
     assert len(files) == 13
     words = sorted({word.lower() for file in files for pair in read_pairs(file) for word in pair[:2]})
     kept = [word for place, word in enumerate(words) if place % 3]

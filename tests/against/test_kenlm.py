@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import lzma
 import math
-import os
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from tests.real_data import real
 
 from foreword.measures.perplexity import measure
 from foreword.ngram.arpa import read_arpa, write_arpa
@@ -24,17 +24,12 @@ from foreword.ngram.model import NgramLM
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
 
+pytestmark = pytest.mark.data
+
 Entries = dict[str, tuple[float, float]]
 """log10 of probability and of back-off weight, by n-gram."""
 
 LN10 = math.log(10)
-
-
-def data_file(name: str) -> Path:
-    path = Path(os.environ.get("FOREWORD_DATA", "")) / name
-    if not os.environ.get("FOREWORD_DATA") or not path.exists():
-        pytest.skip(f"$FOREWORD_DATA/{name} is not there")
-    return path
 
 
 def lines_of(path: Path) -> Iterator[str]:
@@ -45,7 +40,7 @@ def lines_of(path: Path) -> Iterator[str]:
 
 @cache
 def sentences(name: str) -> list[str]:
-    return [line.replace("<unk>", "_unk_") for line in lines_of(data_file(name))]
+    return [line.replace("<unk>", "_unk_") for line in lines_of(real(name))]
 
 
 @cache
@@ -103,21 +98,21 @@ def assert_same_entries(model: NgramLM, path: Path, tolerance: float) -> None:
 )
 def test_n10_toy_files_entry_by_entry(name: str, texts: list[str]) -> None:
     """With ``--discount_fallback``; N10: the estimator is KenLM's."""
-    path = data_file(f"formats/{name}")
+    path = real(f"formats/{name}")
     tokenizer = WordTokenizer().fit(texts)
     model = NgramLM(3).fit(Corpus.from_texts(texts, tokenizer))
     assert_same_entries(model, path, 1e-6)
 
 
 def test_n10_the_toy_file_s_start_keeps_its_weight() -> None:
-    path = data_file("formats/kenlm_toy0.arpa")
+    path = real("formats/kenlm_toy0.arpa")
     texts = ["a a b a", "b a a b"]
     model = NgramLM(3).fit(Corpus.from_texts(texts, WordTokenizer().fit(texts)))
     assert ours(model)["<s>"][1] == pytest.approx(theirs(path)["<s>"][1], abs=1e-6)
 
 
 def test_n10_penn_treebank_order_3_entry_by_entry() -> None:
-    path = data_file("formats/kenlm_ptb3.arpa.xz")
+    path = real("formats/kenlm_ptb3.arpa.xz")
     model = ptb_model(3)
     assert model.sizes_ == [10002, 264990, 586558]
     assert_same_entries(model, path, 1e-5)
@@ -243,7 +238,7 @@ def test_kenlm_reads_our_gz(kenlm: Any, small: tuple[list[str], list[str]], tmp_
 @pytest.mark.parametrize("name", ["kenlm_test.arpa", "kenlm_toy0.arpa", "kenlm_toy1.arpa"])
 def test_both_read_a_file_of_others_alike(kenlm: Any, name: str) -> None:
     """Lengths are left out for the first: KenLM fills gaps in it with entries that it counts as matches."""
-    path = data_file(f"formats/{name}")
+    path = real(f"formats/{name}")
     model, their_model = read_arpa(path), kenlm.Model(str(path))
     words = [word for word in model.vocab if word != "</s>"] + ["nowhere"]
     random = np.random.default_rng(0)
@@ -257,7 +252,7 @@ def test_both_read_a_file_of_others_alike(kenlm: Any, name: str) -> None:
 def test_n10_both_read_kenlms_penn_treebank_file_alike(kenlm: Any, tmp_path: Path) -> None:
     """The order-3 model as KenLM wrote it, scored by KenLM and by ours."""
     path = tmp_path / "ptb3.arpa"
-    path.write_bytes(lzma.decompress(data_file("formats/kenlm_ptb3.arpa.xz").read_bytes()))
+    path.write_bytes(lzma.decompress(real("formats/kenlm_ptb3.arpa.xz").read_bytes()))
     model, their_model = read_arpa(path), kenlm.Model(str(path))
     lines = sentences("ptb/ptb.test.txt")
     ids = [[model.vocab.id(word) for word in line.split()] for line in lines]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import lzma
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.real_data import real
 
 from foreword import load
 from foreword.ngram.arpa import read_log10
@@ -20,20 +20,15 @@ from foreword.ngram.kenlm_writing import write_kenlm
 from foreword.ngram.plain_kenlm import PlainKenlm
 from foreword.tokens.corpus import Corpus
 
+pytestmark = pytest.mark.data
+
 FILES = (
     "probing", "probing_p2", "probing_novocab", "rest_probing", "trie", "trie_a22", "trie_q8", "trie_q6_b5_a10"
 )  # fmt: skip
 
 
-def folder() -> Path:
-    path = Path(os.environ.get("FOREWORD_DATA", "")) / "formats" / "kenlm"
-    if not os.environ.get("FOREWORD_DATA") or not path.is_dir():
-        pytest.skip("$FOREWORD_DATA/formats/kenlm is not there")
-    return path
-
-
 def unpacked(name: str) -> bytes:
-    with lzma.open(folder() / f"{name}.xz") as file:
+    with lzma.open(real(f"formats/kenlm/{name}.xz")) as file:
         return file.read()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import lzma
-import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.real_data import real
 
 from foreword.arrays import Doubles
 from foreword.compat import pyctcdecode as ours
@@ -30,29 +30,22 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-def _data(name: str) -> Path:
-    path = Path(os.environ.get("FOREWORD_DATA", "")) / "formats" / name
-    if not os.environ.get("FOREWORD_DATA") or not path.exists():
-        pytest.skip(f"$FOREWORD_DATA/formats/{name} is not there")
-    return path
-
-
 @pytest.fixture(scope="module")
 def stored() -> Any:
-    with lzma.open(_data("ctc/expected.json.xz")) as file:
+    with lzma.open(real("formats/ctc/expected.json.xz")) as file:
         return json.load(file)
 
 
 @pytest.fixture(scope="module")
 def matrices(stored: Any) -> dict[str, Doubles]:
-    found = {"libri": json.loads(_data("ctc/libri_logits.json").read_text("utf-8"))} | stored["inputs"]
+    found = {"libri": json.loads(real("formats/ctc/libri_logits.json").read_text("utf-8"))} | stored["inputs"]
     return {name: np.array(rows) for name, rows in found.items()}
 
 
 @pytest.fixture(scope="module")
 def arpa(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("ctc") / "ptb3.arpa"
-    with lzma.open(_data("kenlm_ptb3.arpa.xz")) as file:
+    with lzma.open(real("formats/kenlm_ptb3.arpa.xz")) as file:
         path.write_bytes(file.read())
     return str(path)
 
@@ -85,6 +78,7 @@ def assert_same(mine: list[Any], other: list[Any], most: int = 10) -> None:
         assert one[-2:] == pytest.approx(two[-2:], abs=TOLERANCE)
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("case", CASES)
 def test_the_stored_beams(
     case: str, stored: Any, matrices: dict[str, Doubles], loaded: Any, unigrams: list[str]
@@ -152,6 +146,7 @@ def _compared(theirs: Any, loaded: Any, arpa: str, real: Doubles, unigrams: list
     return equal
 
 
+@pytest.mark.data
 @pytest.mark.filterwarnings("ignore")
 def test_random_and_real_matrices(
     theirs: Any, loaded: Any, arpa: str, matrices: dict[str, Doubles], unigrams: list[str]
@@ -160,6 +155,7 @@ def test_random_and_real_matrices(
 
 
 @pytest.mark.long
+@pytest.mark.data
 @pytest.mark.filterwarnings("ignore")
 def test_500_random_and_real_matrices(
     theirs: Any, loaded: Any, arpa: str, matrices: dict[str, Doubles], unigrams: list[str],
@@ -172,6 +168,7 @@ def test_500_random_and_real_matrices(
 
 
 @pytest.mark.long
+@pytest.mark.data
 @pytest.mark.filterwarnings("ignore")
 def test_several_language_models(
     theirs: Any, loaded: Any, arpa: str, matrices: dict[str, Doubles], unigrams: list[str]
@@ -195,6 +192,7 @@ def test_several_language_models(
 
 
 @pytest.mark.long
+@pytest.mark.data
 @pytest.mark.filterwarnings("ignore")
 def test_folders_are_exchanged(
     theirs: Any, arpa: str, matrices: dict[str, Doubles], unigrams: list[str], tmp_path: Path

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.real_data import real
 
 from foreword.measures.translation import (
     bleu,
@@ -93,11 +91,8 @@ def test_q02_everything_on_lines_made_up(rows: list[tuple[str, str, str]], lower
 @pytest.mark.data
 def test_q02_real_lines() -> None:
     """Q02: the German test lines of Multi30k, some words lost or in another place, and French ones as a bad answer."""
-    data = os.environ.get("FOREWORD_DATA")
-    if not data:
-        pytest.skip("$FOREWORD_DATA does not say where real data is")
     german, french = (
-        (Path(data) / f"multi30k/test_2016_flickr.{language}").read_text(encoding="utf-8").splitlines()
+        real(f"multi30k/test_2016_flickr.{language}").read_text(encoding="utf-8").splitlines()
         for language in ("de", "fr")
     )
     random = np.random.default_rng(0)

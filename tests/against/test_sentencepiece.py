@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import lzma
-import os
 import random
 from dataclasses import replace
 from functools import cache
@@ -16,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.real_data import real
 
 from foreword.storage.folder import load, save
 from foreword.text.sources import read_documents
@@ -24,9 +24,6 @@ from foreword.tokens.sentencepiece import Piece, SentencePieceTokenizer, load_se
 from foreword.tokens.sentencepiece_file import UNUSED, PieceModel, model_bytes, parse_model
 
 peer = pytest.importorskip("sentencepiece")
-
-DATA = Path(os.environ.get("FOREWORD_DATA", ""), "formats", "ccnet")
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="FOREWORD_DATA has no formats/ccnet")
 
 WORDS = [
     *("the", "of", "and", "größer", "naïve", "数学", "漢字", "かな", "😀", "don't", "½", "ﬁne", "x_y()"),
@@ -197,11 +194,12 @@ def test_unused_pieces_are_split_again() -> None:
             assert ours.encode(text).tolist() == theirs.encode(text)
 
 
-@needs_data
+@pytest.mark.data
 def test_expected_section_8() -> None:
     """The documents of EXPECTED.md section 8: pieces and ids of a CCNet model, and of BPE with byte fallback."""
-    unigram, bpe = load_sentencepiece(DATA / "en.sp.model"), load_sentencepiece(DATA / "bpe_bytes.model")
-    for document in json.loads(lzma.decompress((DATA / "expected.json.xz").read_bytes())):
+    folder = real("formats/ccnet")
+    unigram, bpe = load_sentencepiece(folder / "en.sp.model"), load_sentencepiece(folder / "bpe_bytes.model")
+    for document in json.loads(lzma.decompress((folder / "expected.json.xz").read_bytes())):
         assert unigram.encode(document["normalized"]).tolist() == document["ids"]
         assert [piece.text for piece in unigram.pieces(document["normalized"])] == document["pieces"]
         assert unigram.encode(document["text"]).tolist() == document["raw_ids"]
@@ -209,13 +207,13 @@ def test_expected_section_8() -> None:
         assert bpe.decode(document["bpe_bytes_ids"]) == document["bpe_bytes_decoded"]
 
 
-@needs_data
+@pytest.mark.data
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["en.sp.model", "bpe_bytes.model"])
 def test_enwiki_gives_identical_ids(name: str) -> None:
     """100 MB of enwiki, lines and documents of many lines, in the same ids as sentencepiece's."""
-    paths = sorted(Path(os.environ["FOREWORD_DATA"], "enwiki2014").iterdir())
-    ours, theirs = load_sentencepiece(DATA / name), peer.SentencePieceProcessor(model_file=str(DATA / name))
+    paths, model = sorted(real("enwiki2014").iterdir()), real(f"formats/ccnet/{name}")
+    ours, theirs = load_sentencepiece(model), peer.SentencePieceProcessor(model_file=str(model))
     batch: list[str] = []
     size = seen = 0
     for text in read_documents(str(paths[0])):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -95,8 +94,6 @@ def test_it_stands_in_pipelines_and_searches() -> None:
 @pytest.mark.data
 def test_t09_on_20_newsgroups() -> None:
     """T09: 2,000 documents, 100 dimensions, each component to 1e-6."""
-    if not os.environ.get("FOREWORD_DATA"):
-        pytest.skip("reads 20 Newsgroups from $FOREWORD_DATA, which is not set")
     documents = [text for _, (_, text) in zip(range(2000), labelled("20newsgroups:train"), strict=False)]
     counted = TfidfVectorizer(min_df=2).fit_transform(documents)
     ours = LSA(100).fit(counted)

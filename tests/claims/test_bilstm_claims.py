@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -67,14 +66,7 @@ def test_s04_only_a_model_that_reads_both_ways_tells_the_sense_of_bank() -> None
     assert both.predict([ducks])[0][4] == "RIVER"
 
 
-@pytest.fixture
-def data() -> None:
-    if not os.environ.get("FOREWORD_DATA"):
-        pytest.skip("reads UD English-EWT and CoNLL-2003 from $FOREWORD_DATA, which is not set")
-
-
 @pytest.mark.data
-@pytest.mark.usefixtures("data")
 def test_s03_parts_of_speech_from_a_little_of_a_treebank(record_property: Report) -> None:
     """S03: a fifteenth of the training part, four times: far above each word's most frequent tag. The whole of it and
     names are learnt by recipes/tagger.py.
@@ -91,7 +83,6 @@ def test_s03_parts_of_speech_from_a_little_of_a_treebank(record_property: Report
 
 
 @pytest.mark.data
-@pytest.mark.usefixtures("data")
 @pytest.mark.parametrize(("name", "scheme"), [("conll2003", "iob1"), ("conll2000", "bio")])
 def test_spans_of_real_files_are_the_same_inside(name: str, scheme: str) -> None:
     """Of CoNLL-2003, where two spans begin with a B- that IOB1 does not ask for, and of CoNLL-2000."""

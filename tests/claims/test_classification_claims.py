@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Sequence
 from functools import cache
 
@@ -25,13 +24,6 @@ from foreword.text.labelled import LabelledReading, read_labelled_blocks
 Report = Callable[[str, object], None]
 
 IMDB = LabelledReading("jsonl", "text", "label")
-
-
-def real_data(test: Callable[..., None]) -> Callable[..., None]:
-    """It needs data sets, and is skipped where they are not."""
-    absent = pytest.mark.skipif(not os.environ.get("FOREWORD_DATA"), reason="$FOREWORD_DATA does not say where data is")
-    marked: Callable[..., None] = pytest.mark.data(absent(test))
-    return marked
 
 
 WON = "You have won a million euros"
@@ -66,7 +58,7 @@ def spam_filter() -> TextClassifier:
     return TextClassifier(bag, NaiveBayes().fit(bag.transform(texts), labels))
 
 
-@real_data
+@pytest.mark.data
 def test_b02_you_have_won_a_million_euros(spam_filter: TextClassifier) -> None:
     """B02: label spam, and won, million and euros all speak for it."""
     explanation = spam_filter.explain(WON)
@@ -88,7 +80,7 @@ def test_b02_you_have_won_a_million_euros(spam_filter: TextClassifier) -> None:
         assert said[word] == pytest.approx(math.log(odds), rel=1e-9)
 
 
-@real_data
+@pytest.mark.data
 def test_b02_a_word_without_a_column_is_told_and_says_nothing() -> None:
     """B02: what happens to euros where the vocabulary is that of the training messages alone."""
     texts, labels = messages()
@@ -110,7 +102,7 @@ def spam_posterior_with_euros(model: TextClassifier, explanation: Explanation) -
     return 1 / (1 + math.exp(-(odds + math.log(ham / spam))))
 
 
-@real_data
+@pytest.mark.data
 def test_b03_negation_is_not_seen_by_a_bag_of_words(spam_filter: TextClassifier, record_property: Report) -> None:
     """B03: both posteriors; the same three keywords, worth the same, drive both; a model that sees order beside it."""
     texts, labels = messages()
@@ -139,7 +131,7 @@ def test_b03_negation_is_not_seen_by_a_bag_of_words(spam_filter: TextClassifier,
     assert "have won" not in ordered.explain(LOST).terms
 
 
-@real_data
+@pytest.mark.data
 def test_b03_a_plain_negation_moves_words_little_and_pairs_a_lot(spam_filter: TextClassifier) -> None:
     """B03: "You have won" and "You have not won" differ by one word to the bag, which is worth what it is anywhere."""
     texts, labels = messages()
@@ -165,7 +157,7 @@ def column_of(model: TextClassifier, word: str) -> int:
 # --- B04: sentiment
 
 
-@real_data
+@pytest.mark.data
 def test_b04_reviews_are_positive_or_negative(record_property: Report) -> None:
     """B04: IMDB, 25,000 reviews learnt from and 25,000 tested: accuracy with its interval, and scikit-learn's."""
     bayes = pytest.importorskip("sklearn.naive_bayes")
@@ -185,7 +177,7 @@ def test_b04_reviews_are_positive_or_negative(record_property: Report) -> None:
     assert high - low < 0.01
 
 
-@real_data
+@pytest.mark.data
 def test_b04_against_scikit_learns_whole_pipeline() -> None:
     """B04: SST-2 sentences, every label as CountVectorizer and MultinomialNB give it."""
     bayes = pytest.importorskip("sklearn.naive_bayes")
@@ -206,7 +198,7 @@ def test_b04_against_scikit_learns_whole_pipeline() -> None:
 # --- T11: the table of problems
 
 
-@real_data
+@pytest.mark.data
 def test_t11_problem_solution_limitation_with_a_number_in_each_row(record_property: Report) -> None:
     """T11: three rows: no semantics, local context, hand-crafted features; each limitation is measured."""
     tagged = read_conllu(find("ud_english_ewt:train"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 
@@ -53,8 +52,6 @@ def test_e08_ice_steam_and_what_stands_near_them(record_property: Report) -> Non
     million words "fashion" stands near neither, so that it has no ratio; that common words have one near 1 is shown by
     some which there are many of.
     """
-    if not os.environ.get("FOREWORD_DATA"):
-        pytest.skip("reads enwiki from $FOREWORD_DATA, which is not set")
     either = re.compile(r"\b(?:ice|steam)\b", re.IGNORECASE)
     texts = [text for text in read_documents(str(find("enwiki:all"))) if either.search(text)]
     tokenizer = WordTokenizer(split="punctuation", lowercase=True).fit(texts)

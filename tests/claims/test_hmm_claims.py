@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -252,8 +251,6 @@ def test_h10_em_finds_the_chain_that_made_the_text() -> None:
 
 @pytest.fixture(scope="module")
 def treebank() -> dict[str, Tagged]:
-    if not os.environ.get("FOREWORD_DATA"):
-        pytest.skip("reads UD English-EWT from $FOREWORD_DATA, which is not set")
     return {split: read_conllu(find(f"ud_english_ewt:{split}")) for split in ("train", "test")}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 import sys
 from collections.abc import Callable
@@ -61,8 +60,6 @@ def test_t09_an_analogy_is_the_nearest_word_but_for_its_three() -> None:
 @pytest.mark.data
 def test_t09_lsa_solves_some_analogies_and_weighing_decides(record_property: Report) -> None:
     """T09: the analogy score of LSA, to stand beside GloVe's. Plain counts hardly solve any, weighed ones do."""
-    if not os.environ.get("FOREWORD_DATA"):
-        pytest.skip("reads wikitext-2 from $FOREWORD_DATA, which is not set")
     texts = islice(read_documents(str(find("wikitext-2:train"))), LINES)
     questions = recipe().read_questions(find("questions-words"))
     with threadpool_limits(1):  # BLAS's own threads only wait for each other in matrices as small as these
@@ -83,8 +80,6 @@ def test_t09_lsa_beside_glove_and_word2vec(record_property: Report) -> None:
     statement holds of plain counts, which both GloVe and word2vec leave behind, the more so the more text there is
     (GloVe answers 3.4 times as many here, 1.4 times as many of 600,000 words). It does not hold of weighed ones.
     """
-    if not os.environ.get("FOREWORD_DATA"):
-        pytest.skip("reads enwiki from $FOREWORD_DATA, which is not set")
     corpus = _lowered_words(WORDS)
     X = Cooccurrence.of(corpus, 10)
     counts = X.matrix()
@@ -127,8 +122,6 @@ def test_g08_topics_of_newsgroups_next_to_lsa(record_property: Report) -> None:
     """G08: a quarter of 20 Newsgroups, 20 topics. The words of a topic of pLSA or LDA belong together more than those
     of a dimension of LSA, and both predict held-back words of new texts better than their frequencies do.
     """
-    if not os.environ.get("FOREWORD_DATA"):
-        pytest.skip("reads 20 Newsgroups from $FOREWORD_DATA, which is not set")
     train, test = (
         [text.partition("\n\n")[2] for _, text in islice(labelled(f"20newsgroups:{split}"), 0, None, every)]
         for split, every in (("train", 4), ("test", 8))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
@@ -42,8 +41,6 @@ SMOOTHED = ("modified-kneser-ney", "kneser-ney", "absolute", "witten-bell", "lap
 
 def documents_of(spec: str, most: int | None = None) -> list[str]:
     """The documents of a dataset that is on this machine; nothing is downloaded."""
-    if not os.environ.get("FOREWORD_DATA"):
-        pytest.skip("$FOREWORD_DATA does not say where real data is")
     dataset, file = lookup(spec)
     try:
         path = dataset.path(file.split, download=False)
@@ -140,6 +137,7 @@ def test_n03_the_table_is_shared_over_positions() -> None:
 # N04
 
 
+@pytest.mark.data
 def test_n04_thank_you_very_is_followed_by_much() -> None:
     """N04, on the first 3,000 posts of 20 Newsgroups: "much" has 0.86, nothing else a fiftieth."""
     texts = documents_of("20newsgroups:train", 3000)
@@ -317,6 +315,7 @@ def test_n09_of_a_new_word_that_means_the_same_it_knows_nothing() -> None:
 # N10
 
 
+@pytest.mark.data
 @pytest.mark.parametrize(("order", "expected"), [(3, 148.281), (5, 141.186)])
 def test_n10_penn_treebank_perplexity(order: int, expected: float) -> None:
     """N10: "over 140 (well-tuned trigram)".

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import util
@@ -14,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.real_data import real
 
 from foreword import SpeechRecogniser, WordTokenizer
-from foreword.speech.recordings import DIGITS, spoken_digits
-from foreword.text.datasets import availability, dataset
+from foreword.speech.recordings import spoken_digits
 from foreword.text.sources import read_lines
 
 RECIPES = Path(__file__).parents[2] / "recipes"
@@ -56,10 +55,8 @@ def test_q15_replies_learnt_from_plays(record_property: Callable[[str, object], 
     """Q15: a dialogue model learnt from 1,500 short turns of Shakespeare finds new replies likelier than their words
     alone would be; what it is told before them hardly counts.
     """
-    if not os.environ.get("FOREWORD_DATA"):
-        pytest.skip("reads tiny Shakespeare from $FOREWORD_DATA, which is not set")
     torch.set_num_threads(1)
-    text = "\n".join(read_lines(Path(os.environ["FOREWORD_DATA"], "tinyshakespeare", "input.txt.xz")))
+    text = "\n".join(read_lines(real("tinyshakespeare/input.txt.xz")))
     found = recipe("other_uses").plays(text, 1500, 5)
     told = f"{found.right:.1f}, {found.other:.1f}, {found.unigram:.1f}"
     record_property("Q15 perplexity of replies, after their turn, after another, by a unigram model", told)
@@ -69,7 +66,7 @@ def test_q15_replies_learnt_from_plays(record_property: Callable[[str, object], 
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not availability(dataset(DIGITS)).files, reason="$FOREWORD_DATA has no spoken digits")
+@pytest.mark.data
 def test_c03_spoken_digits_and_strings_of_them(record_property: Callable[[str, Any], None]) -> None:
     """C03: ten epochs of real recordings, then ten of strings in noise; the recipe trains for longer."""
     torch.set_num_threads(1)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -24,8 +23,6 @@ Report = Callable[[str, object], None]
 
 @pytest.fixture(scope="module")
 def treebank() -> dict[str, Tagged]:
-    if not os.environ.get("FOREWORD_DATA"):
-        pytest.skip("reads UD English-EWT from $FOREWORD_DATA, which is not set")
     return {split: read_conllu(find(f"ud_english_ewt:{split}")) for split in ("train", "test")}
 
 

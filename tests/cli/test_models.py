@@ -6,11 +6,11 @@ import gzip
 import json
 import lzma
 import math
-import os
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from tests.real_data import real
 
 from foreword import TextLM, UnigramLM, load, read_documents
 from foreword.cli.settings import fits, spelled
@@ -177,12 +177,10 @@ def test_several_texts_have_several_seeds(foreword: Foreword, shelf: Path) -> No
     assert [json.loads(line)["seed"] for line in result.stdout.splitlines()] == [5, 6, 7]
 
 
+@pytest.mark.data
 def test_a_model_that_cannot_write_prints_no_prompt(foreword: Foreword, tmp_path: Path) -> None:
     """A KenLM binary without words scores text and cannot generate any: one line, and nothing before it."""
-    source = Path(os.environ.get("FOREWORD_DATA", "/nowhere")) / "formats" / "kenlm" / "probing_novocab.bin.xz"
-    if not source.exists():
-        pytest.skip("$FOREWORD_DATA has no formats/kenlm")
-    (tmp_path / "a.bin").write_bytes(lzma.decompress(source.read_bytes()))
+    (tmp_path / "a.bin").write_bytes(lzma.decompress(real("formats/kenlm/probing_novocab.bin.xz").read_bytes()))
     result = foreword("generate", tmp_path / "a.bin", "--prompt", "the")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "holds no words" in result.stderr

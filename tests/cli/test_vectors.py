@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -116,8 +115,6 @@ def test_measures_on_files(foreword: Foreword, vectors: Path, tmp_path: Path) ->
 
 @pytest.mark.data
 def test_measures_on_named_sets(foreword: Foreword, vectors: Path) -> None:
-    if not os.environ.get("FOREWORD_DATA"):
-        pytest.skip("$FOREWORD_DATA does not say where real data is")
     found = json.loads(foreword("evaluate", vectors, "--json").stdout)
     assert found["analogies"]["questions-words"]["asked"] > 0
     assert len(found["similarity"]) == 13

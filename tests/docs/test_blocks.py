@@ -54,11 +54,7 @@ def pages() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("page", list(pages()))
-def test_a_page_does_what_it_says(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
-    if request.node.get_closest_marker("data") and not os.environ.get("FOREWORD_DATA"):
-        pytest.skip("$FOREWORD_DATA does not say where real data is")
+def test_a_page_does_what_it_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if "console" in {block.kind for block in blocks_of(page)}:
         monkeypatch.setenv("PATH", f"{command_folder(tmp_path / 'bin')}{os.pathsep}{os.environ['PATH']}")
     folder = tmp_path / "here"

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from foreword.lab.app import Lab
-from foreword.lab.speech import is_here
 from foreword.lab.trainings import LearningText
 from foreword.pipeline.speech import SpeechRecogniser
 from foreword.serve.registry import Registry
@@ -94,7 +93,7 @@ def test_a_file_is_dropped_on_the_page_and_a_bad_one_is_one_line(speaking: Runni
     page.locator(".trouble", has_text="expected a WAV file").wait_for()
 
 
-@pytest.mark.skipif(not is_here(), reason="$FOREWORD_DATA has no spoken digits")
+@pytest.mark.data
 def test_a_recording_of_the_data_set(speaking: Running, visit: Visit) -> None:
     page = visit.open(speaking.address, "speech")
     page.locator("#speech-text strong").wait_for()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import lzma
-import os
 import threading
 import time
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.real_data import real
 from tests.refusals import refused
 
 from foreword.errors import InputError, SettingError
@@ -62,12 +62,10 @@ def test_what_answers_no_text_is_not_served(tmp_path: Path) -> None:
         opened(Source("bare", str(tmp_path / "bare")))
 
 
+@pytest.mark.data
 def test_a_kenlm_file_without_words_is_served_and_scores(tmp_path: Path) -> None:
     """It had ended the server, and with it the models next to it."""
-    source = Path(os.environ.get("FOREWORD_DATA", "/nowhere")) / "formats" / "kenlm" / "probing_novocab.bin.xz"
-    if not source.exists():
-        pytest.skip("$FOREWORD_DATA has no formats/kenlm")
-    (tmp_path / "a.bin").write_bytes(lzma.decompress(source.read_bytes()))
+    (tmp_path / "a.bin").write_bytes(lzma.decompress(real("formats/kenlm/probing_novocab.bin.xz").read_bytes()))
     entry = opened(Source("a.bin", str(tmp_path / "a.bin")))
     assert entry.can == ("score",)
     registry = Registry()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.real_data import real
 
 from foreword.fasttext.files import read_fasttext
 from foreword.fasttext.vectors import vectors_of_file
@@ -17,10 +17,7 @@ pytestmark = pytest.mark.data
 
 @pytest.fixture(scope="module")
 def formats() -> Path:
-    data = os.environ.get("FOREWORD_DATA")
-    if not data:
-        pytest.skip("FOREWORD_DATA is not set")
-    return Path(data) / "formats" / "gensim"
+    return real("formats/gensim")
 
 
 PRINTED = {

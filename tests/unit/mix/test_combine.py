@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -388,14 +387,8 @@ def ptb() -> dict[str, Corpus]:
     }
 
 
-on_real_text = [
-    pytest.mark.data,
-    pytest.mark.skipif(not os.environ.get("FOREWORD_DATA"), reason="$FOREWORD_DATA does not say where real data is"),
-]
-
-
 class TestPennTreebank:
-    pytestmark = on_real_text
+    pytestmark = pytest.mark.data
 
     def test_tuned_weights_are_no_worse_than_the_best_model(self, ptb: dict[str, Corpus]) -> None:
         """Measured: unigram 684.7, 3-gram 157.77, 5-gram 148.01, together 147.95; on the test set 141.19 and 141.06."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import math
-import os
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
+from tests.real_data import real
 
 from foreword.errors import ForewordError, InputError
 from foreword.ngram import arpa, plain
@@ -81,13 +81,6 @@ def read_arpa(path: Path) -> NgramLM:
     return fast
 
 
-def file_of(name: str) -> Path:
-    path = Path(os.environ.get("FOREWORD_DATA", "")) / "formats" / name
-    if not os.environ.get("FOREWORD_DATA") or not path.exists():
-        pytest.skip(f"$FOREWORD_DATA/formats/{name} is not there")
-    return path
-
-
 def nothing_read(model: NgramLM) -> NDArray[np.int64]:
     """The state of a model that has not even read ``<s>``."""
     return np.full((1, model.order - 1), -1, np.int64)
@@ -119,9 +112,10 @@ def matched_after_start(model: NgramLM, words: Sequence[str]) -> list[int]:
 
 @pytest.fixture(scope="module")
 def kenlm() -> NgramLM:
-    return read_arpa(file_of("kenlm_test.arpa"))
+    return read_arpa(real("formats/kenlm_test.arpa"))
 
 
+@pytest.mark.data
 def test_kenlms_vocabulary(kenlm: NgramLM) -> None:
     """Their 37 words count ``<s>``, which no vocabulary of ours holds."""
     assert len(kenlm.vocab) == 36
@@ -129,6 +123,7 @@ def test_kenlms_vocabulary(kenlm: NgramLM) -> None:
     assert kenlm.order == 5
 
 
+@pytest.mark.data
 @pytest.mark.parametrize(
     ("word", "order", "log10"),
     [
@@ -156,6 +151,7 @@ CHAIN: list[tuple[str, int, float]] = [
 ]
 
 
+@pytest.mark.data
 def test_kenlm_continuing(kenlm: NgramLM) -> None:
     words, orders, expected = zip(*CHAIN, strict=True)
     assert log10s(kenlm, words, kenlm.start()) == pytest.approx(expected, rel=1e-5)
@@ -166,6 +162,7 @@ def test_kenlm_continuing(kenlm: NgramLM) -> None:
     assert matched.tolist() == list(orders)
 
 
+@pytest.mark.data
 def test_kenlm_branching(kenlm: NgramLM) -> None:
     read = ["looking", "on", "a", "little"]
     assert log10s(kenlm, [*read, "more", "loin"], kenlm.start())[4:] == pytest.approx(
@@ -174,6 +171,7 @@ def test_kenlm_branching(kenlm: NgramLM) -> None:
     assert matched_after_start(kenlm, [*read, "more", "loin"])[4:] == [5, 5]
 
 
+@pytest.mark.data
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -197,6 +195,7 @@ def test_kenlm_without_a_beginning(kenlm: NgramLM, words: str, expected: list[fl
     assert log10s(kenlm, words.split()) == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.data
 @pytest.mark.parametrize(
     ("words", "orders"),
     [
@@ -213,8 +212,9 @@ def test_kenlm_lengths(kenlm: NgramLM, words: str, orders: list[int]) -> None:
     assert matched_after_start(kenlm, words.split()) == orders
 
 
+@pytest.mark.data
 def test_kenlm_without_an_unknown_word() -> None:
-    model = read_arpa(file_of("kenlm_test_nounk.arpa"))
+    model = read_arpa(real("formats/kenlm_test_nounk.arpa"))
     assert log10s(model, ["this_is_not_found"]) == pytest.approx([-100.0], rel=1e-6)
     assert model.vocab.unknown == 0
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import lzma
-import os
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -130,8 +129,6 @@ REAL = {
 @pytest.mark.parametrize("name", REAL)
 def test_s03_the_real_files_have_the_published_counts(name: str) -> None:
     """S03: documents, sentences and tokens; every sentence is well formed in its scheme, and in any other after it."""
-    if not os.environ.get("FOREWORD_DATA"):
-        pytest.skip("$FOREWORD_DATA does not say where real data is")
     documents, count, tokens, scheme = REAL[name]
     path = find(name)
     assert sum(len(sentence.openings) for sentence in stream_conll(path)) == documents

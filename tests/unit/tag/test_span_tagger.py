@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -58,10 +57,9 @@ def test_without_a_scheme_nothing_changes() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.data
 @pytest.mark.filterwarnings("ignore::foreword.tag.conll.IllFormedTagsWarning")
 def test_names_of_conll_2003(record_property: Callable[[str, object], None]) -> None:
-    if not os.environ.get("FOREWORD_DATA"):
-        pytest.skip("$FOREWORD_DATA does not say where CoNLL-2003 is")
     train, test = (read_conll(find(f"conll2003:{split}"), scheme="iob1") for split in ("train", "test"))
     began = time.process_time()
     tagger = FeatureTagger(scheme="iob1", column="-1").fit(*train)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import lzma
-import os
 import random
-from pathlib import Path
 
 import pytest
+from tests.real_data import real
 
 from foreword.text.block import Block
 from foreword.text.cleaning import Cleaner, Cleaning, clean_text
@@ -54,8 +53,7 @@ def test_blocks_agree_with_the_plain_version(step: Cleaning) -> None:
 @pytest.mark.data
 def test_documents_of_ccnet() -> None:
     """Issue 19, section 3: CCNet's normaliser on all 314 documents, case and accents removed or kept."""
-    path = Path(os.environ["FOREWORD_DATA"]) / "formats" / "ccnet" / "expected.json.xz"
-    documents = json.loads(lzma.decompress(path.read_bytes()))
+    documents = json.loads(lzma.decompress(real("formats/ccnet/expected.json.xz").read_bytes()))
     block = Block.from_texts([each["text"] for each in documents])
     assert len(documents) == 314
     assert list(Cleaner("ccnet")(block).strings()) == [each["normalized"] for each in documents]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
-import os
 from collections import Counter
 from dataclasses import replace
 from importlib import resources
@@ -33,11 +32,6 @@ from foreword.text.datasets import (
 )
 
 TEXT = b"some text\n"
-
-real_data = [
-    pytest.mark.data,
-    pytest.mark.skipif(not os.environ.get("FOREWORD_DATA"), reason="$FOREWORD_DATA does not say where real data is"),
-]
 
 
 @pytest.fixture
@@ -333,7 +327,7 @@ def need_real_data(one: Dataset) -> None:
 
 
 class TestRealData:
-    pytestmark = real_data
+    pytestmark = pytest.mark.data
 
     @pytest.mark.parametrize("one", DATASETS.values(), ids=DATASETS)
     def test_every_file_is_there_and_intact(self, one: Dataset) -> None:

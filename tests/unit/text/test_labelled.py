@@ -7,7 +7,6 @@ import gzip
 import io
 import json
 import lzma
-import os
 from pathlib import Path
 from typing import Any
 
@@ -327,7 +326,6 @@ def test_settings_are_checked() -> None:
 
 
 @pytest.mark.data
-@pytest.mark.skipif(not os.environ.get("FOREWORD_DATA"), reason="$FOREWORD_DATA does not say where real data is")
 @pytest.mark.parametrize(
     ("spec", "how"),
     [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
 from collections.abc import Iterator
 from io import BytesIO
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from tests.real_data import real
 from typer.testing import CliRunner
 
 import foreword
@@ -128,13 +128,11 @@ def test_the_command_line_writes_a_model_that_sentencepiece_opens(tmp_path: Path
     assert foreword.load(tmp_path / "folder").encode("the low").tolist() == ours.encode("the low").tolist()
 
 
+@pytest.mark.data
 def test_it_is_similar_to_sentencepiece() -> None:
     """The number of pieces within 1 %, and the log-likelihood of the text not more than 1 % below."""
     peer = pytest.importorskip("sentencepiece")
-    data = Path(os.environ.get("FOREWORD_DATA", ""), "wikitext-2", "valid.txt.xz")
-    if not data.is_file():
-        pytest.skip("FOREWORD_DATA has no wikitext-2")
-    lines = [line.replace("<unk>", "unknown") for line in foreword.read_documents(str(data))]
+    lines = [line.replace("<unk>", "unknown") for line in foreword.read_documents(str(real("wikitext-2/valid.txt.xz")))]
     model = BytesIO()
     peer.SentencePieceTrainer.train(
         sentence_iterator=iter(lines), model_writer=model, vocab_size=3000, num_threads=1, minloglevel=2,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -317,8 +316,6 @@ def test_paths_of_no_tree_are_empty() -> None:
 @pytest.mark.parametrize("build", [Word2Vec, FastText])
 def test_vectors_of_one_book_do_not_collapse_with_the_defaults(build: type) -> None:
     """With word2vec's threshold for large texts, in five epochs every two words had a cosine of 0.99."""
-    if not os.environ.get("FOREWORD_DATA"):
-        pytest.skip("FOREWORD_DATA is not set")
     words = WordTokenizer(min_count=5, split="punctuation", lowercase=True)
     corpus = words.fit_corpus(read_blocks(str(find("tinyshakespeare"))), threads=1)
     vectors = build(20, **({"buckets": 20_000} if build is FastText else {})).fit(corpus).vectors

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.real_data import real
 
 import foreword
 from foreword.errors import ForewordError, InputError, SettingError
@@ -21,15 +21,6 @@ from foreword.vectors.wordvectors import WordVectors
 
 FORMS: list[Form] = ["word2vec", "word2vec-binary", "glove"]
 WORDS = ["the", "naïve", "日本", "<s>", "a_b", "3.14"]
-
-
-def formats() -> Path:
-    if not os.environ.get("FOREWORD_DATA"):
-        pytest.skip("$FOREWORD_DATA does not say where real data is")
-    folder = Path(os.environ["FOREWORD_DATA"], "formats", "gensim")
-    if not folder.is_dir():
-        pytest.skip(f"no {folder}")
-    return folder
 
 
 def some_floats(rows: int, columns: int, seed: int = 0) -> NDArray[np.float32]:
@@ -122,7 +113,7 @@ REAL = {
 @pytest.mark.parametrize("name", REAL)
 def test_real_files_are_read_by_both_roads(name: str) -> None:
     words, dimensions, first = REAL[name]
-    path = formats() / name
+    path = real(f"formats/gensim/{name}")
     vectors = foreword.load(path)
     assert (len(vectors), vectors.dimensions, vectors.word(0)) == (words, dimensions, first)
     plain = read_binary_plain if name.endswith(".bin") else read_text_plain
@@ -131,7 +122,7 @@ def test_real_files_are_read_by_both_roads(name: str) -> None:
 
 @pytest.mark.data
 def test_words_that_are_not_utf_8_stay_what_they_are(tmp_path: Path) -> None:
-    path = formats() / "pang_lee_polarity_fasttext.vec"
+    path = real("formats/gensim/pang_lee_polarity_fasttext.vec")
     vectors = read_vectors(path)
     odd = next(word for word in vectors if any("\udc80" <= sign <= "\udcff" for sign in word))
     assert vectors.place(odd) >= 0
@@ -144,7 +135,7 @@ def test_words_that_are_not_utf_8_stay_what_they_are(tmp_path: Path) -> None:
 @pytest.mark.data
 def test_a_real_file_that_promises_too_much_is_refused() -> None:
     with pytest.raises(InputError, match="declares 3 words, but the file holds 1"):
-        read_vectors(formats() / "pretrained.vec")
+        read_vectors(real("formats/gensim/pretrained.vec"))
 
 
 def test_words_with_blanks_are_read_as_glove_has_them(tmp_path: Path) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,13 +31,6 @@ from foreword.picture.report_tables import shortened_in_words
 from foreword.text.datasets import find
 from foreword.text.embedded import embedded_text
 from foreword.text.sources import read_documents
-
-
-def data(name: str) -> Path:
-    """Return the first file of a data set, or skip the test."""
-    if not os.environ.get("FOREWORD_DATA"):
-        pytest.skip("FOREWORD_DATA is not set")
-    return find(name)
 
 
 def test_a_text_that_fits_is_taken_whole() -> None:
@@ -202,7 +193,7 @@ def test_at_most_three_percent_of_real_text_is_unknown(name: str, tokens: str) -
         parts = [embedded_text(part) for part in ("train", "valid", "test")]
         text = read_text(Splits(*parts), 20_000_000)
     else:
-        text = read_text(list(islice(read_documents(str(data(name))), 20_000)), 20_000_000)
+        text = read_text(list(islice(read_documents(str(find(name))), 20_000)), 20_000_000)
     found = prepare(name, text, None, None, None, None).facts
     assert found.tokens == tokens
     if tokens != "words between spaces":
