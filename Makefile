@@ -24,7 +24,7 @@ test: .venv/.test
 test-long: .venv/.test
 	$(PYTEST) -m long
 
-# The share of lines that quick tests in this process reach. It fails below the floor in pyproject.toml.
+# The share of lines that the quick tests of these folders reach. It fails below the floor in pyproject.toml.
 coverage: .venv/.test peers
 	$(PYTEST) -m 'not long' --cov --cov-report= tests/unit tests/contract tests/against
 	$(BIN)/python -m coverage report --skip-covered --sort=cover | tail -n 3

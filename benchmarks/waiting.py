@@ -1,7 +1,7 @@
-"""Threads of PyTorch that sleep while they wait, as ``import foreword`` asks for, against ones that keep a core busy.
+"""PyTorch's threads that sleep while they wait, as ``import foreword`` sets them, against threads that spin.
 
-A process of its own for each time, because OpenMP reads the setting once. With a busy machine a loop in another process
-keeps one core busy, as a browser or a second training does.
+Each time is taken in a process of its own, because OpenMP reads the setting once. The second half of the rows is
+measured beside a process that keeps one core busy, as a browser or another training does.
 """
 
 from __future__ import annotations
@@ -9,19 +9,21 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from benchmarks.measure import FEW_PAIRS, PAIRS, Pairs
+from benchmarks.measure import FEW_PAIRS, PAIRS, PATIENCE, Pairs
 from benchmarks.progress import say
+from benchmarks.quiet import undisturbed
 from benchmarks.report import Row, compared
 
 TITLE = "Threads that wait"
 HOW = (
     "Seconds of an update of a language model by its defaults, wall time, mean of eight; 7,000 random words, all "
     "cores. Ours: OpenMP's threads sleep while they wait (`OMP_WAIT_POLICY=passive`, which `import foreword` sets "
-    "unless it is set). Peer: the same update by OpenMP's own setting, where they try again and again. Busy: another "
-    "process keeps one core busy."
+    "unless it is set). Peer: the same update by OpenMP's default, with which they spin. Busy: another process keeps "
+    "one core busy; the other rows are repeated while other work disturbs."
 )
 
 UPDATES = 8
@@ -29,7 +31,7 @@ MODELS = ("lstm", "cifg", "transformer")
 UPDATE = f"""
 import os, sys, time
 import foreword
-if sys.argv[2] == "busy waiting":
+if sys.argv[2] == "spinning":
     del os.environ["OMP_WAIT_POLICY"]
 import numpy as np
 vocab = foreword.Vocab([*map(str, range(7000)), "<unk>", "</s>"])
@@ -47,17 +49,26 @@ print((time.perf_counter() - began) / {UPDATES})
 
 def run(quick: bool) -> list[Row]:
     pairs = FEW_PAIRS if quick else PAIRS
-    rows = [_row(model, "", pairs) for model in MODELS]
+    rows = [_row(model, pairs, busy=False) for model in MODELS]
     with _busy_core():
-        return [*rows, *(_row(model, ", busy", pairs) for model in MODELS)]
+        return [*rows, *(_row(model, pairs, busy=True) for model in MODELS)]
 
 
-def _row(model: str, where: str, pairs: int) -> Row:
-    taken = []
+def _row(model: str, pairs: int, *, busy: bool) -> Row:
+    job = f"{model}, busy" if busy else model
+
+    def pair() -> tuple[float, float]:
+        return _seconds(model, "asleep"), _seconds(model, "spinning")
+
+    until = time.perf_counter() + PATIENCE
+    ours, theirs, disturbed = [], [], 0
     for number in range(1, pairs + 1):
-        taken.append((_seconds(model, "asleep"), _seconds(model, "busy waiting")))
-        say(f"waiting, {model}{where}: pair {number} of {pairs}: {taken[-1][0]:.3f} s against {taken[-1][1]:.3f} s")
-    return compared(f"{model}{where}", "busy waiting", Pairs([a for a, _ in taken], [b for _, b in taken]))
+        (asleep, spinning), quiet = (pair(), True) if busy else undisturbed(pair, until)
+        disturbed += not quiet
+        ours.append(asleep)
+        theirs.append(spinning)
+        say(f"waiting, {job}: pair {number} of {pairs}: {asleep:.3f} s against {spinning:.3f} s")
+    return compared(job, "spinning", Pairs(ours, theirs, disturbed))
 
 
 def _seconds(model: str, how: str) -> float:

@@ -212,9 +212,8 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
 ]
 
 
-# OpenMP, which PyTorch computes with, has its threads try again and again while they wait. That keeps cores busy which
-# our own kernels or another program could use: beside a busy one networks trained 1.3 to 1.8 times as slowly
-# (docs/BENCHMARKS.md, "Threads that wait"). OpenMP reads this once, when torch is imported.
+# PyTorch's threads are OpenMP's, which spin while they wait and so take cores from our own kernels and from other
+# programs (docs/BENCHMARKS.md, "Threads that wait"). OpenMP reads this setting once, when torch is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 

@@ -147,6 +147,8 @@ def test_p07_the_mogrifier_on_wikitext_2() -> None:
     assert one["test"] < min(each["test"] for each in kept("awd_lstm")["rows"] if each["text"] == "wikitext-2")
     assert two["softmaxes"] == 2
     assert two["mc_test"] < two["test"] <= 60
+    shown_first = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    assert f"two softmaxes {two['test']:.1f}, or {two['mc_test']:.1f} as the mean" in shown_first
     for row, name in ((one, "one softmax, three runs at once"), (two, "two softmaxes")):
         shown = cells("awd_lstm.md", f"WikiText-2, {name}")
         figures = [f"{row[figure]:.2f}" for figure in ("valid", "test", "test_at_1", "mc_test")]
